@@ -17,7 +17,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "myst_parser",
+    "myst_nb",
     "sphinx_copybutton",
     "site_pages",
 ]
@@ -39,6 +39,14 @@ default_role = "code"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
+# Tutorials run in folders of their own whenever they have changed; an error fails the build.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
 # Nothing is read from the network: MathJax is that of an installed package, one file with fonts.
 _MATHJAX = metadata.distribution("django-static-mathjax")
 html_static_path = [
@@ -50,12 +58,18 @@ mathjax_path = "tex-svg.js"
 html_theme = "pydata_sphinx_theme"
 html_title = "Attractor"
 html_css_files = ["attractor.css"]
-html_sidebars = {"_modules/**": [], "start": [], "generated/gallery": []}
+html_favicon = "_static/icon.svg"
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
+html_context = {"default_mode": "auto"}
+html_sidebars = {
+    page: [] for page in ("_modules/**", "start", "generated/gallery", "generated/found_wrong")
+}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
+    "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 1,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -16,23 +16,35 @@ from attractor.geometry import lengths
 from attractor.geometry._lengths import in_ordinary_units
 from attractor.loaded import is_of_loaded
 from attractor.precision import as_plain, as_real
+from attractor.records import Described, Rows
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
     from attractor.attention.heads import Head
 
+_LISTED = 8
+"""Positions that a summary lists."""
 _TIE_ROUNDINGS = 8
 """Roundings, relative to the product of the norms that make a score, within which two tie."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Selection:
+class Selection(Described):
     """The tokens chosen in each attention row.
 
     Attributes:
         mask: True where a token is chosen.
         tied: True for rows with several tokens because nothing tells them apart, as opposed to
             several chosen on purpose.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> selection = at.Selection.from_index(tokens, [0, 1])
+        >>> selection.index
+        array([0, 1])
     """
 
     mask: Bool[np.ndarray, "*batch sequence query token"]
@@ -105,6 +117,22 @@ class Selection:
         several = int((self.mask.sum(-1) > 1).sum())
         return f"Selection({rows} rows, {several} with several tokens, {self.ties} of them ties)"
 
+    def _summary(self) -> tuple[str, Rows]:
+        chosen = self.mask.sum(-1)
+        places = self.mask.reshape(-1, self.mask.shape[-1]).sum(0)
+        most = np.argsort(-places, kind="stable")[:_LISTED]
+        listed = ", ".join(f"{place} ({places[place]:,})" for place in most if places[place])
+        more = ", ..." if (places > 0).sum() > _LISTED else ""
+        rows = [
+            ("rows", f"{chosen.size:,}"),
+            ("with one token", f"{int((chosen == 1).sum()):,}"),
+            ("with several", f"{int((chosen > 1).sum()):,}, {self.ties:,} of them ties"),
+            ("positions, most chosen first", f"{listed}{more}"),
+        ]
+        if empty := int((chosen == 0).sum()):
+            rows.insert(3, ("with none", f"{empty:,}"))
+        return "Selection", rows
+
 
 def token_scores(
     tokens: Tokens, head: Head | Callable[[Any], Any]
@@ -122,6 +150,15 @@ def token_scores(
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits, for which the score of a token is not defined.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.token_scores(tokens, head)[:, 0]
+        array([[ 1.,  0.],
+               [ 1., -0.]])
     """
     check_kinds(tokens=(tokens, Tokens))
     if tokens.labels is None:
@@ -153,6 +190,14 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
             gives logits.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.optimal_tokens(tokens, head).index
+        array([0, 0])
     """
     scores = token_scores(tokens, head)
     top = scores.max(-1, keepdims=True)
@@ -179,6 +224,14 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
         tokens: The data set.
         W: Matrices; leading axes broadcast against the axis of instances. Those that are not
             finite choose nothing.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> at.attended_tokens(tokens, [[1, 0], [0, -1]]).index
+        array([0, 1])
     """
     check_kinds(tokens=(tokens, Tokens))
     W = as_real("W", W, ("...", tokens.key_dimension, tokens.query_dimension))

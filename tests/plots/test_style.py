@@ -14,6 +14,16 @@ def test_the_style_holds_inside_the_block_only():
     assert dict(matplotlib.rcParams) == before
 
 
+def test_a_notebook_that_turns_figures_on_inside_keeps_them_on():
+    before = matplotlib.is_interactive()
+    try:
+        with plots.style():
+            matplotlib.interactive(not before)
+        assert matplotlib.is_interactive() is not before
+    finally:
+        matplotlib.interactive(before)
+
+
 def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
     for name in ("first", "second"):
         folder = tmp_path / name

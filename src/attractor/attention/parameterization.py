@@ -177,6 +177,15 @@ class KeyQuery(Parameterization):
 
     Attributes:
         width: Number of columns m of both factors; None for the dimension d of the keys.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(
+        ...     tokens, head, at.normalized_gradient_descent(0.1), steps=1000, parameterization="KQ"
+        ... )
+        >>> run.data.K.sizes["row"], at.verify(run).solution.geometry
+        (6, Nuclear())
     """
 
     name: ClassVar[str] = "KQ"
@@ -258,6 +267,17 @@ class PromptVector(Parameterization):
 
     Attributes:
         weights: The fixed weights, ``(d, d')``; None for the identity.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> run = at.train(tokens, head, at.gradient_descent(1.0), steps=100, parameterization="p")
+        >>> run.data.p.sizes["row"]
+        2
+        >>> at.verify(run).solution.W.ravel().round(6)
+        array([2., 1.])
     """
 
     name: ClassVar[str] = "p"

@@ -37,6 +37,13 @@ def softmax_attention(
 
     Returns:
         The average of the values with weights ``softmax(scores)``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import attractor as at
+        >>> scores, values = jnp.zeros(2), jnp.eye(2)
+        >>> at.softmax_attention(scores, values).tolist()
+        [0.5, 0.5]
     """
     scores, values = jnp.asarray(scores), jnp.asarray(values)
     admissible = jnp.broadcast_to(True if mask is None else mask, scores.shape)

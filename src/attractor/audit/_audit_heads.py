@@ -123,6 +123,15 @@ def audit_heads(
     Raises:
         InvalidInputError: If an argument is of the wrong kind, a head does not exist, there are too
             few draws for the level, or the folder holds another audit.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> rng = np.random.default_rng(0)
+        >>> keys, queries = rng.normal(size=(400, 6, 4)), rng.normal(size=(400, 4))
+        >>> audit = at.audit_heads(at.Captured.from_arrays(keys, queries), draws=19)
+        >>> audit.data.learnable.values
+        array([['not told apart']], dtype='<U14')
     """
     check_kind("captured", captured, Captured, "Give what capture_heads or from_arrays returned")
     draws, alpha = check_draws(draws, alpha)

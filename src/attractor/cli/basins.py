@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -35,14 +34,19 @@ if TYPE_CHECKING:
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = about_tokens(f"{COMMANDS['basins']} Starts are random even if the file names one.")
+EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 
 def basins(
     file: TokenFile,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-basins"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Folder for the report, new or of an earlier run; without it nothing is written.",
+        ),
+    ] = None,
     optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[
@@ -93,7 +97,7 @@ def basins(
 ) -> None:
     """Counts where random starts end."""
     arguments = recorded(locals())
-    with session("basins", as_json=as_json, quiet=quiet) as current:
+    with session("basins", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
         if not 0 < extent < np.inf:
@@ -115,16 +119,21 @@ def basins(
             "progress": current.progress,
         }
         shares = basin_shares(*problem, starts=starts, scale=scale, seed=seed, **training)
-        current.say(str(shares))
+        current.show(shares)
         plane = spanned_plane(shares.data) if with_map else None
         drawn = None
         if plane is not None:
             drawn = basin_map(
                 *problem, plane=plane, extent=extent, resolution=resolution, **training
             )
-            current.say(str(drawn))
+            current.show(drawn)
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
+        if out is None:
+            summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+            current.result(**summary)
+            current.unwritten()
+            return
         provenance = report_provenance(
             "basins",
             arguments,

@@ -39,6 +39,12 @@ def unit_tokens(n: int, T: int, d: int, *, seeds: int | Sequence[int]) -> tuple[
 
     Raises:
         InvalidInputError: If a size is not a positive integer, or there is no seed.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> tokens.keys.shape, head.weight.shape
+        ((2, 3, 4, 6), (2, 6))
     """
     n, T, d = check_count("n", n), check_count("T", T), check_count("d", d)
     if not is_whole(seeds) and not isinstance(seeds, Sequence | np.ndarray):

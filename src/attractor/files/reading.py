@@ -68,6 +68,13 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     Raises:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
         FileFormatError: If the file is damaged or not of the kind its name says.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> np.savez("two.npz", keys=[[[1, 0], [0, 1]]], queries=[[1, 0]], labels=[1], head=[1, 0])
+        >>> at.load("two.npz").tokens
+        Tokens(1 sequences x 2 tokens, 1 queries each, keys in R^2, queries in R^2, labeled)
     """
     file = existing_file(path, ANY)
     if file.suffix in ARRAY_SUFFIXES:

@@ -33,6 +33,14 @@ class Lp(Geometry):
     Attributes:
         p: The exponent, from 1 to inf.
         q: That of the dual norm.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> norm = at.Lp(np.inf)
+        >>> W = np.array([[3.0, 0.0], [0.0, 4.0]])
+        >>> norm.norm(W).item(), norm.dual_norm(W).item()
+        (4.0, 7.0)
     """
 
     spelling = "l_<p> (p from 1 to inf)"

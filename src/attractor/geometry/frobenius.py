@@ -17,6 +17,12 @@ class Frobenius(OneGeometry):
 
     (Normalized) gradient descent on W descends in it, and its margin problem is the Att-SVM of
     *Transformers as Support Vector Machines* (arXiv 2308.16898).
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> at.Frobenius().norm(np.array([[3.0, 0.0], [0.0, 4.0]])).item()
+        5.0
     """
 
     name = "frobenius"

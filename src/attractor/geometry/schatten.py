@@ -30,6 +30,13 @@ class Schatten(Geometry):
     Attributes:
         p: The exponent, from 1 to inf.
         q: That of the dual norm.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> norm = at.Schatten(1.5)
+        >>> round(norm.norm(np.diag([4.0, 9.0])).item() ** 1.5, 6)  # 4^1.5 + 9^1.5
+        35.0
     """
 
     unitarily_invariant = True
@@ -143,6 +150,14 @@ class Nuclear(OneGeometry, Schatten):
 
     Weight decay on a product of matrices descends in it, and its margin problem predicts where
     key-query attention goes (*Transformers as Support Vector Machines*, arXiv 2308.16898).
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> norm = at.Nuclear()
+        >>> W = np.array([[3.0, 0.0], [0.0, 4.0]])
+        >>> norm.norm(W).item(), norm.dual_norm(W).item()
+        (7.0, 4.0)
     """
 
     spelling = "nuclear"
@@ -156,6 +171,14 @@ class Spectral(OneGeometry, Schatten):
     """The largest singular value, whose dual is the sum of them all.
 
     Its steepest descent is orthogonalized gradient descent: Muon without its momentum.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> norm = at.Spectral()
+        >>> W = np.array([[3.0, 0.0], [0.0, 4.0]])
+        >>> norm.norm(W).item(), norm.dual_norm(W).item()
+        (4.0, 7.0)
     """
 
     spelling = "spectral"

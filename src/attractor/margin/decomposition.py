@@ -231,6 +231,20 @@ def decompose(
     Raises:
         InvalidInputError: If shapes do not fit, a kept token has weight zero, or the thresholds
             are not in order.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> kept = at.decompose(tokens, [[0.5, 0.5], [1.0, 0.0]])
+        >>> kept
+        Decomposition
+          geometry           frobenius
+          tokens kept a row  1 to 2, mean 1.5
+          ambiguous rows     0 of 2
+          directional part   optimal, norm 0.316228
+          finite part        optimal, norm 0
     """
     check_kinds(tokens=(tokens, Tokens))
     check_flags(logarithmic=logarithmic)

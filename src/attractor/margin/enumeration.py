@@ -177,6 +177,20 @@ def locally_optimal_selections(
     Raises:
         InvalidInputError: If the tokens have an axis of instances, carry no labels, have too many
             selections to test all, or the selections do not fit them.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> census = at.locally_optimal_selections(tokens, head)
+        >>> census
+        Local optimality of 4 selections
+          geometry         frobenius
+          feasible         4
+          locally optimal  1
+          relative gap     worst 8.1e-14
+          0,0              norm 0.774597
     """
     check_kinds(tokens=(tokens, Tokens), selections=(selections, Selection | None))
     check_one_data_set(tokens)

@@ -103,6 +103,16 @@ def solve_factorized(
     Raises:
         InvalidInputError: If width or starts is less than one, the seed less than zero, or the
             tolerance not positive.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+        >>> factors = at.solve_factorized(problem, width=1)
+        >>> round(factors.value, 6), round(at.solve(problem, "nuclear").norm, 6)
+        (0.787047, 0.787047)
     """
     check_kinds(problem=(problem, MarginProblem))
     for name, number, least in (("width", width, 1), ("starts", starts, 1), ("seed", seed, 0)):

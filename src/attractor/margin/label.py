@@ -37,6 +37,15 @@ def label_problem(tokens: Tokens, selection: Selection, *, ties: str = "refuse")
     Raises:
         InvalidInputError: If the tokens carry no labels or others than -1 and +1, or the
             selection does not fit them or keeps several tokens of a row, if that is refused.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> problem = at.label_problem(tokens, at.optimal_tokens(tokens, head))
+        >>> at.solve(problem).W.T.round(6)
+        array([[ 1., -0.]])
     """
     check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     labels = tokens.labels

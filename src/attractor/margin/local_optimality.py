@@ -131,6 +131,21 @@ def check_local_optimality(
     Raises:
         InvalidInputError: If the solution belongs to another selection or geometry, or inputs do
             not fit.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> selection = at.optimal_tokens(tokens, head)
+        >>> at.check_local_optimality(tokens, head, selection)
+        Local optimality
+          locally optimal              yes
+          geometry                     frobenius
+          margin problem               optimal
+          support tokens               2
+          smallest advantage over one  1
+          at                           sequence 0, query 0, token 1
     """
     check_kinds(tokens=(tokens, Tokens), solution=(solution, Solution | None))
     check_choice("ties", ties, ("strict", "class"))

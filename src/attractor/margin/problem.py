@@ -15,6 +15,7 @@ from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.geometry._lengths import ordinary_factor
 from attractor.memory import require_memory
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast
+from attractor.records import Described, Rows
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -26,7 +27,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarginProblem:
+class MarginProblem(Described):
     """Rank-one constraints on a matrix W whose norm is to be smallest.
 
         min ||W||   subject to   a_j^T W b_j >= c_j   or, for equalities,   a_j^T W b_j = c_j
@@ -45,6 +46,15 @@ class MarginProblem:
         token: Token each constraint compares with the selected one, likewise.
         selection: The selection the constraints come from, or None.
         matrix: Name of the model's matrix the problem predicts.
+
+    Example:
+        >>> import attractor as at
+        >>> problem = at.MarginProblem([[1, -1], [-1, 3]], [[1, 0], [0, 1]])  # the a_j and the b_j
+        >>> problem
+        MarginProblem(2 constraints on a 2 x 2 matrix, 0 equalities)
+        >>> at.solve(problem).W
+        array([[ 0.5, -0.1],
+               [-0.5,  0.3]])
     """
 
     left: Float[np.ndarray, "*instances m d"]
@@ -136,6 +146,19 @@ class MarginProblem:
 
         Raises:
             InvalidInputError: If the selection does not fit, or holds ties that are refused.
+
+        Example:
+            >>> import attractor as at
+            >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+            >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+            >>> head = at.LinearHead([1, 0])
+            >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+            >>> problem.left
+            array([[ 1., -1.],
+                   [-1.,  3.]])
+            >>> problem.right
+            array([[1., 0.],
+                   [0., 1.]])
         """
         constraints = constraints_of(tokens, selection, ties)
         return _unchecked(**constraints, selection=selection, matrix="attention")
@@ -228,6 +251,25 @@ class MarginProblem:
             f"MarginProblem({lead}{most} constraints on a {d} x {e} matrix, "
             f"{equalities} equalities)"
         )
+
+    def _summary(self) -> tuple[str, Rows]:
+        d, e = self.shape
+        present, most = self.present, int(self.constraints.max(initial=0))
+        sizes = f"{'' if self.instances is None else 'up to '}{most:,}"
+        several = [] if self.instances is None else [("instances", f"{self.instances:,}")]
+        bounds = np.unique(self.bounds[present])
+        equalities = int((self.equality & present).sum())
+        rows = [
+            *several,
+            ("constraints", f"{sizes}, {equalities:,} of them equalities"),
+            ("matrix", f"{d} x {e}"),
+        ]
+        if bounds.size:
+            low, high = bounds[0], bounds[-1]
+            rows.append(("bounds", f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"))
+        if self.selection is not None:
+            rows.append(("selection", repr(self.selection)))
+        return "Margin problem", rows
 
     def _choose(self, index: Any) -> MarginProblem:
         selection = self.selection

@@ -18,7 +18,7 @@ from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.uniqueness import Uniqueness, uniqueness_of
-from attractor.records import Rows, Summary
+from attractor.records import Plotted, Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution(Summary):
+class Solution(Plotted, Summary):
     """A matrix for a margin problem, multipliers, and the proof that they carry.
 
     Numbers below come from the certificate, which is computed from W, the multipliers and the
@@ -42,6 +42,24 @@ class Solution(Summary):
         problem: The constraints.
         geometry: The norm.
         certificate: What is proved, with an axis of instances always.
+
+    Example:
+        >>> import attractor as at
+        >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+        >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+        >>> head = at.LinearHead([1, 0])
+        >>> problem = at.MarginProblem.from_selection(tokens, at.optimal_tokens(tokens, head))
+        >>> print(at.solve(problem, at.Lp(1.5)))
+        Solution: Solved: the relative duality gap is within the tolerance.
+          problem          2 constraints on a 2 x 2 matrix
+          geometry         l_1.5
+          norm             0.9294672742
+          lower bound      0.9294672741
+          smallest margin  1
+          relative gap     1.8e-10
+          KKT residual     1.8e-10
+          support          2 of 2 constraints
+          rank             2
     """
 
     W: Float[np.ndarray, "*instances d e"]
@@ -251,6 +269,9 @@ class Solution(Summary):
         if not self._batched:  # of thousands of instances it would take seconds
             data["uniqueness"] = ((), str(self.uniqueness))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
+
+    def _picture(self) -> tuple[str, Solution]:
+        return "solution_figure", self
 
     def _summary(self) -> tuple[str, Rows]:
         problem = self.problem

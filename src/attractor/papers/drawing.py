@@ -17,12 +17,13 @@ from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.papers.registry import all_figures
 from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
+from attractor.records import Rows, Summary
 from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
 from attractor.version import __version__
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
+@dataclass(frozen=True, repr=False)
+class DrawnFigure(Summary):
     """A figure that has been drawn.
 
     Attributes:
@@ -47,6 +48,21 @@ class DrawnFigure:
     def agrees(self) -> bool:
         """Whether every reading agrees with the conclusion."""
         return all(reading.agrees for reading in self.readings)
+
+    def _summary(self) -> tuple[str, Rows]:
+        shown = "as it should be" if self.agrees else "not as it should be"
+        rows = [
+            (one.text, f"{one.value:.4g}, {one.expected}{'' if one.agrees else ': it is not'}")
+            for one in self.readings
+        ]
+        files = ", ".join(str(file) for file in self.files.values())
+        return f"{self.figure.name}: {shown}", [*rows, ("files", files)]
+
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import paragraph, picture
+
+        drawing = picture(self.files["png"].read_bytes(), self.figure.name)
+        return [drawing, paragraph(self.caption), *super()._html_parts()]
 
     def summary(self) -> dict[str, Any]:
         """Readings and files as plain values of JSON."""

@@ -10,12 +10,12 @@ import xarray as xr
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
 from attractor.plots.roles import SEQUENCES, role_of, tint

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from attractor.checks import check_choice
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.geometries import geometry_label, numbers_on_colors
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.precision import check_shape
 

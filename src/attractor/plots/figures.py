@@ -1,4 +1,4 @@
-"""Whole figures, put together from curves, maps and bars; make and save them inside ``style()``.
+"""Whole figures, put together from curves, maps and bars.
 
 Patches and bars of fractions, which these figures alone are made of, are drawn here too.
 """
@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import PercentFormatter
@@ -20,6 +19,7 @@ from matplotlib.ticker import PercentFormatter
 from attractor.analysis.wilson import wilson_interval
 from attractor.errors import InvalidInputError
 from attractor.plots import curves
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
 from attractor.plots.geometries import numbers_on_colors

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}

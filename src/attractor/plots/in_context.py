@@ -9,10 +9,10 @@ import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.roles import tint
 

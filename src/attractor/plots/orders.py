@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch
 from scipy.sparse import coo_array
@@ -17,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import PartialOrders, QueryGraphs, TokenClass
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import Box, Node, arrow, draw_nodes, layout, row_width, short
 from attractor.plots.roles import ROLES, tint

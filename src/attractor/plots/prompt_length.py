@@ -10,10 +10,10 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, panels_on_page
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
 from attractor.prompt.length.result import quantiles, token_count
@@ -24,7 +24,7 @@ _BEHIND = "#3f6a7d"
 _LEVELS = np.geomspace(0.01, 1, 9)
 
 
-def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
+def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
     """Error against length, along the scores and of the whole output, as quantiles over queries.
 
     Args:
@@ -140,6 +140,7 @@ def score_deviation_figure(score_deviation: Float[np.ndarray, "query"]) -> Figur
     """
     figure = Figure(figsize=(PAGE / 2 + 0.6, 2.5))
     axes = figure.subplots()
+    score_deviation = np.asarray(score_deviation)
     top = max(float(score_deviation.max()) * 1.05, 1e-12)
     counts, _, _ = axes.hist(
         score_deviation, bins=np.linspace(0, top, 31).tolist(), color=tint(COLORS["blue"], 0.35)

@@ -68,11 +68,7 @@ def write_claims_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    summary = results.summary()
-    if statements:
-        summary["statements"] = [one.summary() for one in statements]
-    if hypotheses:
-        summary["hypotheses"] = [table.summary() for table in hypotheses]
+    summary = claims_summary(results, hypotheses, statements)
     title = "Which claims hold"
     with report_folder(
         directory, title, source, summary, provenance=provenance, name=RESULTS
@@ -92,6 +88,20 @@ def write_claims_report(
             *_statements(statements, results),
             Section("How to read this", _WORDS),
         ]
+    return summary
+
+
+def claims_summary(
+    results: ClaimResults,
+    hypotheses: Sequence[HypothesesTable] = (),
+    statements: Sequence[Statement] = (),
+) -> dict[str, Any]:
+    """Outcomes, statements and hypotheses as plain values of JSON, each where there are any."""
+    summary = results.summary()
+    if statements:
+        summary["statements"] = [one.summary() for one in statements]
+    if hypotheses:
+        summary["hypotheses"] = [table.summary() for table in hypotheses]
     return summary
 
 

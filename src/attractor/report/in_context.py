@@ -69,13 +69,7 @@ def write_in_context_report(
         InvalidInputError: If the folder holds something else.
     """
     data, references = runs.to_xarray(), runs.references()
-    summary = {
-        "runs": runs.rows(),
-        "references": {
-            "length": references["length"].values.tolist(),
-            **{name: array.values.tolist() for name, array in references.data_vars.items()},
-        },
-    }
+    summary = in_context_summary(runs)
     rows = [
         [_shown(value) for name, value in row.items() if name != "infinite_risk"]
         for row in summary["runs"]
@@ -99,6 +93,18 @@ def write_in_context_report(
             report.sections.append(Section("Against the length of prompts", figure=lengths))
         report.sections.append(Section("How to read this", _RULES))
     return summary
+
+
+def in_context_summary(runs: InContextRuns) -> dict[str, Any]:
+    """Where runs ended, and what they are compared with, as plain values of JSON."""
+    references = runs.references()
+    return {
+        "runs": runs.rows(),
+        "references": {
+            "length": references["length"].values.tolist(),
+            **{str(name): array.values.tolist() for name, array in references.data_vars.items()},
+        },
+    }
 
 
 def _findings(runs: InContextRuns) -> list[str]:

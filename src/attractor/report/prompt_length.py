@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from attractor import plots
 from attractor.prompt.length import PromptLength, error_quantiles, phase_diagram
+from attractor.prompt.length.diagrams import lengths_to_draw
 from attractor.prompt.length.result import percent, quantiles, sentences, token_count
 from attractor.prompt.length.summary import summary
 from attractor.provenance import Provenance
@@ -84,7 +85,7 @@ def write_prompt_length_report(
     title = "How long a prompt must be"
     with report_folder(directory, title, source, numbers, provenance=provenance) as report:
         save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
-        lengths = _lengths(found)
+        lengths = lengths_to_draw(found)
         report.findings += sentences(found, error)
         report.sections.append(Section("Tokens needed", table=_tokens_needed(numbers)))
         if numbers["law_itself"] is not None:
@@ -230,10 +231,3 @@ def _phases_seen(data: xr.Dataset, found: PromptLength, error: float) -> str:
         at = token_count(float(lengths[enough[0]])) if len(enough) else "no length shown"
         reached[f"scores {horizon / found.horizon:g} times those of the head"] = at
     return f"Tokens from which on the error is {percent(error)}. {seen.listed(reached)}"
-
-
-def _lengths(found: PromptLength) -> Float[np.ndarray, "length"]:
-    """Lengths to draw: from one token to beyond those needed by nearly all queries."""
-    needed = quantiles(found.required[:, -1])[2]
-    most = np.clip(3 * needed, 1e5, 1e9) if np.isfinite(needed) else 1e9
-    return np.geomspace(1, max(most, found.lengths.max(initial=1)), 121)

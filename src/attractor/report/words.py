@@ -178,9 +178,14 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         )
     else:
         median = float(np.median(known))
+        elsewhere = (
+            "selection_agreement" in verdict.data and (verdict.selection_agreement != 1).any()
+        )
         got = (
             "As a stand-in for want of a prediction"
             if set(summary["problem"]) == {STAND_IN}
+            else "Training got to the direction of the tokens that it ended on"
+            if median >= REACHED_RATIO and elsewhere
             else "Training got there"
             if median >= REACHED_RATIO
             else "Training is on its way there"

@@ -23,7 +23,7 @@ from attractor.report import seen
 from attractor.report.constraints import conflict_section, conflicts
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
-from attractor.report.summary import infeasible_count, solution_summary
+from attractor.report.summary import infeasible_count, report_summary
 from attractor.report.words import (
     GLOSSARY,
     MEASURES,
@@ -98,11 +98,10 @@ def write_report(
     elif prediction is not None:
         count = int(np.size(prediction.norm))
         instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
-    summary: dict[str, Any] = {}
+    summary = report_summary(prediction, verdict, instance_numbers)
     title = "Where attention goes"
     with report_folder(directory, title, source, summary, provenance=provenance) as report:
         if prediction is not None:
-            summary["prediction"] = solution_summary(prediction, instance_numbers)
             report.findings += prediction_sentences(prediction, about)
             if infeasible_count(prediction):
                 report.sections.append(conflict_section(conflicts(prediction, instance_numbers)))
@@ -110,7 +109,6 @@ def write_report(
         if why:
             report.findings.append(why)
         if verdict is not None:
-            summary["verdict"] = verdict.summary()
             # Both may say which problem it is and why.
             report.findings += [said for said in verdict_sentences(verdict) if said != why]
             report.sections += _verdict_sections(verdict)

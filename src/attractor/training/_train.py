@@ -104,6 +104,13 @@ def train(
         InvalidInputError: If an argument cannot be used, or the checkpoint is of another run;
             nothing has been computed then.
         FileFormatError: If the checkpoint is damaged.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=1000, seeds=3)
+        >>> run.W().shape
+        (2, 3, 6, 6)
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     validation.check_optimizer(optimizer, several=True)

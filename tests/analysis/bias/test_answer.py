@@ -33,6 +33,16 @@ def test_a_clear_winner_is_named():
     assert "0.9850" in found.reason and "0.9000 in frobenius" in found.reason
 
 
+def test_solutions_that_are_not_certified_settle_nothing():
+    data = row({"own": 1.28, "frobenius": 0.93})
+    gaps = np.full((2, COUNT), 1e-10)
+    assert answer(data.assign(gap=(("norm", "instance"), gaps))).outcome == "maximizes"
+    gaps[0, 3] = 0.35
+    found = answer(data.assign(gap=(("norm", "instance"), gaps)))
+    assert (found.outcome, found.norm, found.more_steps) == ("not settled", "", False)
+    assert "problems in own are solved to a certified relative gap of 0.35 only" in found.reason
+
+
 def test_two_that_cannot_be_told_apart_are_not_settled():
     data = row({"frobenius": 0.985, "l_3": 0.984})
     data["margin_ratio"][1] = data["margin_ratio"].values[1, ::-1]

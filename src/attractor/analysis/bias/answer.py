@@ -12,6 +12,7 @@ from scipy.special import bdtr
 
 from attractor.checks import check_share
 from attractor.precision import as_real
+from attractor.records import Described, Rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,6 +29,8 @@ BEGUN = 1.0
 """Change of W, in units of its size at the start, from which its direction is its own."""
 SATURATED = 5.0
 """Smallest margin from which a token attended to has a softmax weight near one."""
+CERTIFIED = 1e-3
+"""Relative gap of solutions up to which ratios to them are compared."""
 _MORE = "More steps may settle it"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
@@ -36,7 +39,7 @@ _LONGEST = 10.0
 
 
 @dataclass(frozen=True)
-class NormAnswer:
+class NormAnswer(Described):
     """The norm whose margin an optimizer maximizes.
 
     Attributes:
@@ -47,6 +50,7 @@ class NormAnswer:
         remedy: What to try next; empty where there is nothing to try.
         more_steps: Whether more steps may bring another answer.
         larger_steps: Whether larger ones may: attention is not saturated yet.
+        enough_data_sets: As many data sets may bring another answer; 0 where they are not too few.
     """
 
     outcome: str
@@ -56,10 +60,19 @@ class NormAnswer:
     remedy: str = ""
     more_steps: bool = False
     larger_steps: bool = False
+    enough_data_sets: int = 0
 
     def __str__(self) -> str:
-        verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
-        return f"{verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+        return f"{self.verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+
+    @property
+    def verdict(self) -> str:
+        """The outcome with the norm, if it is one, in words."""
+        return f"maximizes the {self.norm} margin" if self.norm else self.outcome
+
+    def _summary(self) -> tuple[str, Rows]:
+        rows = [("because", self.reason), ("data sets", f"{self.data_sets:,}")]
+        return self.verdict.capitalize(), rows + ([("next", self.remedy)] if self.remedy else [])
 
 
 def answer(row: xr.Dataset) -> NormAnswer:
@@ -72,7 +85,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
        ratios are those of the start: the run "has not begun".
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
-    2. There must be enough data sets for an interval at all: else "not settled".
+    2. There must be enough data sets for an interval at all, and the margin problems solved to a
+       certified relative gap of 0.001 in every norm: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
        in every norm, the answer is "none of these"; if not, or if attention is not saturated (the
        smallest margin of W over the tokens it selects is below 5), "not settled": the theory is one
@@ -91,7 +105,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
     Args:
         row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
             ``movement`` and, where they are known, ``displacement`` and ``smallest_margin`` over
-            instance. Norms without numbers are not compared.
+            instance, as is ``gap`` over (norm, instance). Norms without numbers are not compared.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -118,7 +132,17 @@ def answer(row: xr.Dataset) -> NormAnswer:
             f"{smallest_sample(joint)} would do",
             count,
             f"Give {smallest_sample(joint)} data sets or more",
+            smallest_sample(joint),
         )
+    if "gap" in row:
+        gaps = np.nanmax(row["gap"].transpose("norm", "instance").values[known][:, usable], axis=1)
+        if (worst := float(gaps.max())) > CERTIFIED:
+            return _unsettled(
+                f"margin problems in {names[int(gaps.argmax())]} are solved to a certified "
+                f"relative gap of {worst:.2g} only, and ratios to them mean nothing",
+                count,
+                "Give its solver a tighter tolerance",
+            )
     movement = float(np.median(row["movement"].values[usable]))
     found = _compare(names, end[:, usable], before[:, usable], movement, joint)
     if found.outcome == MAXIMIZES or "smallest_margin" not in row:
@@ -176,6 +200,7 @@ def _compare(
                 f"({_interval(next_best)})",
                 count,
                 "Give more data sets",
+                2 * count,
             )
         earlier = float(np.median(before[best] - before[other]))
         if 2 * lead.median - earlier <= 0:
@@ -242,8 +267,11 @@ def _interval(found: MedianInterval) -> str:
     return f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]"
 
 
-def _unsettled(reason: str, count: int, remedy: str) -> NormAnswer:
-    return NormAnswer(NOT_SETTLED, "", reason, count, remedy, more_steps=remedy == _MORE)
+def _unsettled(reason: str, count: int, remedy: str, enough: int = 0) -> NormAnswer:
+    more = remedy == _MORE
+    return NormAnswer(
+        NOT_SETTLED, "", reason, count, remedy, more_steps=more, enough_data_sets=enough
+    )
 
 
 class MedianInterval(NamedTuple):

@@ -334,6 +334,15 @@ def which_norm(
 
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
+
+    Example:
+        >>> import optax
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(4, 5, 4, seeds=8)
+        >>> matrix = at.analysis.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
+        >>> answer = matrix.answer("the optimizer")
+        >>> answer.outcome, answer.norm
+        ('maximizes', 'l_inf')
     """
     check_flags(matched=matched)
     own = check_items("geometries", geometries, Geometry | str)

@@ -80,6 +80,14 @@ def fit_rate(
 
     Raises:
         InvalidInputError: If the shapes do not agree, or an option cannot be used.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> steps = np.arange(1, 1001)
+        >>> rate = at.fit_rate(steps, [3 * steps**-0.5], law="power")
+        >>> round(rate.slope, 6)
+        -0.5
     """
     import xarray as xr
 

@@ -44,6 +44,13 @@ class LinearHead(_ArrayHead):
 
     Attributes:
         weight: The vector ``v``, ``(v,)`` or ``(instances, v)``.
+
+    Example:
+        >>> import numpy as np
+        >>> import attractor as at
+        >>> head = at.LinearHead([1, -1])
+        >>> head(np.array([3.0, 1.0])).item()
+        2.0
     """
 
     name: ClassVar[str] = "linear"

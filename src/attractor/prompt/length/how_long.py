@@ -68,6 +68,16 @@ def prompt_length(
         InvalidInputError: If shapes do not fit, samples are too few, an error is not above 0, a
             length not in [1, 1e12], or attention over infinitely many tokens does not exist for a
             query.
+
+    Example:
+        >>> import attractor as at
+        >>> head = at.prompt.AttentionHead([[1.0]], [[1.0]])
+        >>> law = at.prompt.Gaussian([0.0], [[1.0]])
+        >>> lengths = at.prompt.prompt_length(head, law, [[0.5], [1.0], [2.0]], errors=[0.1])
+        >>> lengths.required.round()
+        array([[ 641.],
+               [ 524.],
+               [3103.]])
     """
     drawn_queries = check_count("drawn_queries", drawn_queries, 2, 10**6)
     seed = check_seed("seed", seed)

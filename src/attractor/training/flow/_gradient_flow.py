@@ -100,6 +100,13 @@ def gradient_flow(
 
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been computed then.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.gradient_flow(tokens, head, log_time=20.0)
+        >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
+        array([0.91, 0.83])
     """
     records = flow_records(time, log_time, norm, record)
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)

@@ -44,6 +44,14 @@ def adam(
 
     Raises:
         InvalidInputError: If an argument is out of its range.
+
+    Example:
+        >>> import attractor as at
+        >>> optimizer = at.adam([0.01, 0.1])  # trained side by side
+        >>> optimizer.axes
+        {'learning_rate': (0.01, 0.1)}
+        >>> optimizer.geometry
+        Lp(p=inf)
     """
     return _adam(learning_rate, b1, b2, eps, weight_decay)
 

@@ -72,6 +72,13 @@ def mirror_descent(
     Raises:
         InvalidInputError: If an argument is out of its range, or ``eps`` is given where nothing
             is divided.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.mirror_descent(0.1, p=1.5), steps=1000)
+        >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
+        array([1., 1.])
     """
     decays = {"weight_decay": weight_decay, "dual_weight_decay": dual_weight_decay}
     return _make(Lp, learning_rate, p, normalize, per_factor, eps=eps, momentum=momentum, **decays)

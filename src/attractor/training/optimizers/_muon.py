@@ -47,6 +47,11 @@ def muon(
 
     Raises:
         InvalidInputError: If an argument is out of its range.
+
+    Example:
+        >>> import attractor as at
+        >>> at.muon(0.03).geometry
+        Spectral()
     """
     nesterov = check_flag("nesterov", nesterov)
     iterations = check_count("newton_schulz_iterations", newton_schulz_iterations, most=100)

@@ -270,6 +270,13 @@ def declare(
 
     Raises:
         InvalidInputError: If an argument is of the wrong kind.
+
+    Example:
+        >>> import optax
+        >>> import attractor as at
+        >>> optimizer = at.declare(optax.sgd(0.1), geometry="frobenius", name="SGD")
+        >>> optimizer.name, optimizer.geometry
+        ('SGD', Frobenius())
     """
     name = check_text("name", name)
     check_kinds(settings=(settings, Mapping | None))

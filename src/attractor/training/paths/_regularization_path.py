@@ -111,6 +111,14 @@ def regularization_path(
     Source: *Transformers as Support Vector Machines* (arXiv 2308.16898), regularization paths;
     *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), l_p-AttRP; *Max-Margin Token
     Selection in Attention Mechanism* (arXiv 2306.13596), joint path and local path.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> path = at.regularization_path(tokens, head, radii=[10.0, 100.0])
+        >>> at.verify(path).data.margin_ratio[:, 0].values.round(2)
+        array([[0.57, 0.96],
+               [0.61, 0.95]])
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     if inputs.scale is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.analysis.basins import basin_boundary, basin_map
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.basins import basin_map_axes
 from attractor.training import normalized_gradient_descent

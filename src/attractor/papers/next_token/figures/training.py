@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import STARTS, corpora, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 
