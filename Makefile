@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark docs docs-execute constraints clean
+.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark docs docs-execute docs-check constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -41,6 +41,9 @@ benchmark: $(VENV)/installed-benchmark  ## measure both sides and write benchmar
 docs: $(VENV)/installed-docs  ## build the documentation, offline, in build/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -j 1 -b html -d build/docs-state docs build/docs
 	@echo "build/docs/index.html"
+
+docs-check: docs  ## visit every built page in Chromium, follow every link, try the search
+	ATTRACTOR_SITE=$(CURDIR)/build/docs $(BIN)/python -m pytest -n0 -s tests/docs/test_built_site.py
 
 docs-execute: $(VENV)/installed-transformers $(VENV)/installed-docs  ## run the long tutorials whose code changed, or TUTORIALS=...
 	PYTHONPATH=docs $(BIN)/python -m site_pages.execute $(TUTORIALS)

@@ -75,7 +75,10 @@ def draw(rows: list[Row]) -> None:
     with style():
         figure = Figure(figsize=(7.2, 3.2))
         panels = figure.subplots(1, 2, sharey=True)
-        titles = {"constraints": "32 x 32 matrix", "dimension": "42 constraints, d x d matrix"}
+        titles = {
+            "constraints": "32 x 32 matrix (stars: 768 x 768)",
+            "dimension": "42 constraints, d x d matrix",
+        }
         for axes, (what, title) in zip(panels, titles.items(), strict=True):
             looks = zip(cycle(COLORS.values()), "osD^v<>")
             for name, (color, marker) in zip(NAMES, looks, strict=False):

@@ -58,12 +58,18 @@ mathjax_path = "tex-svg.js"
 html_theme = "pydata_sphinx_theme"
 html_title = "Attractor"
 html_css_files = ["attractor.css"]
-html_sidebars = {"_modules/**": [], "start": [], "generated/gallery": []}
+html_favicon = "_static/icon.svg"
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
+html_context = {"default_mode": "auto"}
+html_sidebars = {
+    page: [] for page in ("_modules/**", "start", "generated/gallery", "generated/found_wrong")
+}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
+    "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 1,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -4,7 +4,8 @@ from attractor import progress
 from attractor.progress import progress_bar, time_in_words
 
 
-def test_work_of_an_earlier_run_is_done_but_says_nothing_about_the_rate():
+def test_work_of_an_earlier_run_is_done_but_says_nothing_about_the_rate(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, in the eyes of rich
     with progress_bar("training", 100) as advance:
         task = advance._bar.tasks[0]
         advance.skip(90)
@@ -41,6 +42,12 @@ def test_a_log_gets_lines_now_and_then(capfd, monkeypatch):
         "sweeping: 800 of 1,000, 4/s, 50 s left; 2 failed",
         "sweeping: 800 of 1,000, 4/s, 50 s left; 2 failed",
     ]
+
+
+def test_short_work_leaves_a_log_empty(capfd):
+    with progress_bar("sweeping", 2) as bar:
+        bar(2)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

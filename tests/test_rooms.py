@@ -13,6 +13,8 @@ ROOMS = [
     "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets", "models", "files",
     "sweeps", "plots", "papers", "report", "cli",
 ]  # fmt: skip
+WHEN_ASKED_FOR = {"records/plotted.py imports plots"}
+"""Below it, and imported by ``.plot()`` alone: results know the names of what draws them."""
 
 
 def room_of(path):
@@ -42,14 +44,14 @@ def test_every_file_belongs_to_a_room():
 
 
 def test_a_room_imports_only_from_rooms_above_it():
-    wrong = [
+    wrong = {
         f"{path.relative_to(SOURCE)} imports {other}"
         for path in SOURCE.rglob("*.py")
         if (room := room_of(path)) in ROOMS
         for other in imported_rooms(path)
         if other not in ROOMS or ROOMS.index(other) > ROOMS.index(room)
-    ]
-    assert wrong == []
+    }
+    assert wrong == WHEN_ASKED_FOR
 
 
 def test_no_package_has_a_name_and_a_module_of_one_name():

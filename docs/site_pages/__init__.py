@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from site_pages import docstrings, offline, project, size, tutorials
+from site_pages import docstrings, offline, project, references, size, tutorials
 from site_pages.api import api_pages
 from site_pages.commands import command_pages
+from site_pages.found_wrong import found_wrong_page, links_to_found
 from site_pages.gallery import gallery_page
 from site_pages.papers import paper_pages
 from site_pages.project import project_pages
@@ -26,7 +27,8 @@ def all_pages(docs: Path) -> dict[str, str]:
     return {
         **api_pages(),
         **command_pages(),
-        **paper_pages(),
+        **paper_pages(links_to_found(docs)),
+        "found_wrong.md": found_wrong_page(docs),
         "statuses.md": statuses_page(),
         "gallery.md": gallery_page(docs),
         **project_pages(docs.parent),
@@ -51,6 +53,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", _write)
     docstrings.connect(app)
     project.connect(app)
+    references.connect(app)
     tutorials.connect(app)
     size.connect(app)
     offline.connect(app)

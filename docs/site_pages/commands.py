@@ -45,7 +45,7 @@ def _body(name: str, command: Any) -> str:
         ]
         rows = "".join(f"| {_code(one[0])} | {_cell(one[1])} |\n" for one in some if one)
         text += f"| {title} | meaning |\n| --- | --- |\n{rows}\n" if rows else ""
-    return text
+    return text + _help(command.epilog or "")
 
 
 def _help(text: str) -> str:

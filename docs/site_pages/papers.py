@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attractor.papers import PAPERS, Claim, PaperFigure, all_claims, all_figures
 from attractor.papers.registry import PACKAGES
 from attractor.papers.statement import all_statements, by_paper
@@ -15,8 +17,13 @@ does not hold on other data; the smallest counterexample found is then saved.
 """
 
 
-def paper_pages() -> dict[str, str]:
-    """The pages by path: a list of papers, and one page for each with its claims and figures."""
+def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The pages by path: a list of papers, and one page for each with its claims and figures.
+
+    Args:
+        found: What was found wrong, as links, by name of the claim or figure that measures it.
+    """
+    found = found or {}
     folders = [package.replace("_", "-") for package in PACKAGES]
     rows = ""
     for name in folders:
@@ -27,16 +34,24 @@ def paper_pages() -> dict[str, str]:
         "command checks.\n\n"
         f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
         "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
-        "figure; [Against the published figures](../../published_figures.md) says what agrees."
-        "\n\n"
-        "```{toctree}\n:hidden:\n\n" + "\n".join(folders) + "\n../../published_figures\n```\n"
+        "figure ([how](../../claims.md)); [Against the published figures]"
+        "(../../published_figures.md) says what agrees, and [What we found wrong]"
+        "(../found_wrong.md) what does not hold. [Theory](../../theory/index.md) puts the "
+        "statements together.\n\n"
+        "```{toctree}\n:hidden:\n\n"
+        + "\n".join([*folders, "../../claims", "../../published_figures"])
+        + "\n```\n"
     )
-    return {"papers/index.md": index, **{f"papers/{name}.md": _page(name) for name in folders}}
+    return {
+        "papers/index.md": index,
+        **{f"papers/{name}.md": _page(name, found) for name in folders},
+    }
 
 
-def _page(folder: str) -> str:
+def _page(folder: str, found: Mapping[str, str]) -> str:
     paper = PAPERS[folder]
-    text = f"# {paper.title}\n\n{paper.authors.replace(' and ', '; ')} ({paper.year})"
+    names = [" ".join(reversed(one.split(", "))) for one in paper.authors.split(" and ")]
+    text = f"# {paper.title}\n\n{', '.join(names)} ({paper.year})"
     text += (
         f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}).\n\n"
         if paper.arxiv
@@ -52,24 +67,38 @@ def _page(folder: str) -> str:
         text += "\n| --- | --- |" + " --- |" * missing + "\n"
         for one in statements:
             claims = [_link(name) for name in one.claims]
-            # Of two sections of one name the second, the figure's, has a number in its address.
-            figures = [_link(name, "-1" * (name in all_claims())) for name in one.figures]
+            figures = [_link(name, figure=True) for name in one.figures]
             checked = ", ".join(claims + figures)
             text += f"| {_cell(one.title)} | {checked} |"
             text += f" {_cell(one.missing)} |" * missing + "\n"
         text += "\n"
-    text += "## Claims\n\n" + "".join(_claim(claim) for claim in all_claims(folder).values())
-    text += "## Figures\n\n" + "".join(_figure(figure) for figure in all_figures(folder).values())
+    text += "## Claims\n\n"
+    text += "".join(_claim(one, found.get(one.name)) for one in all_claims(folder).values())
+    text += "## Figures\n\n"
+    only = {name: link for name, link in found.items() if name not in all_claims()}
+    text += "".join(_figure(one, only.get(one.name)) for one in all_figures(folder).values())
     return text
 
 
-def _link(name: str, number: str = "") -> str:
+def link_to(name: str, folder: str = "papers/") -> str:
+    """A link to the section of a claim, or of a figure where no claim has the name.
+
+    Args:
+        name: ``paper/name``.
+        folder: Where the pages of the papers lie, seen from the page that has the link.
+    """
+    return _link(name, folder, figure=name not in all_claims())
+
+
+def _link(name: str, folder: str = "", *, figure: bool = False) -> str:
     """A link to the section of a claim or figure, which may be on the page of another paper."""
-    return f"[`{name}`]({name.split('/')[0]}.md#{name.replace('/', '')}{number})"
+    # Of two sections of one name the second, the figure's, has a number in its address.
+    number = "-1" * (figure and name in all_claims())
+    return f"[`{name}`]({folder}{name.split('/')[0]}.md#{name.replace('/', '')}{number})"
 
 
-def _claim(claim: Claim) -> str:
-    right, wrong = claim.conclusion, claim.control
+def _claim(claim: Claim, wrong: str | None) -> str:
+    right, control = claim.conclusion, claim.control
     assumed = "; ".join(_plain(one.statement).rstrip(".") for one in claim.assumptions)
     lines = [
         f"### {claim.name}\n",
@@ -78,14 +107,17 @@ def _claim(claim: Claim) -> str:
         f"- **Assumes:** {assumed or 'nothing'}",
         f"- **Holds where:** {_plain(right.quantity)} {_sense(right.sense)} {right.bound:.6g} "
         f"({_plain(right.reason)})",
-        f"- **Has to fail:** {_plain(wrong.quantity)} {_sense(wrong.sense)} {wrong.bound:.6g}",
+        f"- **Has to fail:** {_plain(control.quantity)} {_sense(control.sense)} "
+        f"{control.bound:.6g}",
     ]
     if claim.note:
         lines.append(f"- **Remark:** {_plain(claim.note)}")
+    if wrong:
+        lines.append(f"- **See:** {wrong}")
     return "\n".join([*lines, f"\n```\nattractor claims {claim.name}\n```\n\n"])
 
 
-def _figure(figure: PaperFigure) -> str:
+def _figure(figure: PaperFigure, wrong: str | None) -> str:
     lines = [
         f"### {figure.name}\n",
         f"{_sentence(figure.summary)}\n",
@@ -98,6 +130,8 @@ def _figure(figure: PaperFigure) -> str:
         )
     if figure.takes:
         lines.append(f"- **Can be drawn from your data:** {_plain(figure.takes)}")
+    if wrong:
+        lines.append(f"- **See:** {wrong}")
     return "\n".join([*lines, f"\n```\nattractor figures {figure.name} --out figures/\n```\n\n"])
 
 

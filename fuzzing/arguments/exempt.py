@@ -89,7 +89,9 @@ SETS_THE_PROCESS = frozenset({"attractor.use_compilation_cache"})
 TRAINS_FOR_LONG = frozenset({"attractor.audit.positive_control"})
 """Trains heads before it returns anything: what it refuses has tests of its own."""
 
-NEEDS_A_MODEL = frozenset({"attractor.monitor.watched_heads"})
+NEEDS_A_MODEL = frozenset(
+    {"attractor.monitor.watched_heads", "attractor.monitor.WatchedHead.from_module"}
+)
 """Runs a model of PyTorch, which is not always there; what it refuses has tests of its own."""
 
 MADE_BY_THE_LIBRARY = frozenset(
@@ -185,7 +187,9 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.prompt.regression.InContextTrajectory",
         "attractor.prompt.regression.IsotropicFlow",
         "attractor.provenance.Provenance",
+        "attractor.report.ComparedNumber",
         "attractor.report.Conflict",
+        "attractor.report.RunComparison",
         "attractor.report.SizeResult",
         "attractor.sweeps.Chunk",
         "attractor.sweeps.Failure",

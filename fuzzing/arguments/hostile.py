@@ -84,7 +84,7 @@ VALUES = (
     _entry("complex array", _as(np.complex128)),
     _entry("array of texts", _as(str), "texts"),
     _entry("array of booleans", _as(bool), "mask"),
-    _entry("float16", _as(np.float16)),
+    _entry("float16", _as(np.float16), "array"),
     _entry("one axis fewer", lambda valid: _array(valid).reshape(-1), "array", "mask"),
     _entry("one axis more", lambda valid: _array(valid)[None], "array", "mask"),
     _entry("three axes more", lambda valid: _array(valid)[None, None, None], "array", "mask"),

@@ -79,6 +79,10 @@ class TiedTokensWarning(AttractorWarning):
     """Several tokens share the highest token score."""
 
 
+class DivergenceWarning(AttractorWarning):
+    """Weights hold NaN or infinity: training has diverged."""
+
+
 class PrecisionWarning(AttractorWarning):
     """Low precision: less than double was requested, or it cannot resolve the steps."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.loaded import is_of_loaded
 from attractor.memory import require_memory
 
 if TYPE_CHECKING:
@@ -67,7 +68,14 @@ _MUCH = 2**30
 
 
 def as_plain(value: Any) -> np.ndarray:
-    """A value as NumPy reads it; an array of one object where it is a ragged list."""
+    """A value as NumPy reads it; an array of one object where it is a ragged list.
+
+    Tensors of PyTorch are taken out of their graph and off their device.
+    """
+    if is_of_loaded(value, "torch", "Tensor"):
+        value = value.detach().cpu()
+        if value.is_floating_point() and value.itemsize < 4:  # NumPy knows no bfloat16
+            value = value.double()
     try:
         return np.asarray(value)
     except ValueError:
@@ -77,17 +85,17 @@ def as_plain(value: Any) -> np.ndarray:
 def as_float64(
     argument: str, value: ArrayLike | Any, *, finite: bool = True, largest: float = math.inf
 ) -> Float[np.ndarray, "..."]:
-    """Returns a read-only float64 copy of an array.
+    """Returns a read-only float64 copy of an array, exact for any narrower floating point.
 
     Args:
         argument: The name to use in an error.
-        value: Anything NumPy can read as an array of real numbers.
+        value: Anything NumPy can read as an array of real numbers, or a tensor of PyTorch.
         finite: Whether to refuse NaN and infinity.
         largest: The largest magnitude of a finite entry allowed, such as ``LARGEST``.
 
     Raises:
-        InvalidInputError: If the values are not real numbers, are stored in half precision, are
-            not finite or too large, or a copy does not fit into memory.
+        InvalidInputError: If the values are not real numbers, are not finite or too large, or a
+            copy does not fit into memory.
     """
     array = as_plain(value)
     if array.dtype.kind == "O":
@@ -96,17 +104,11 @@ def as_float64(
             "the entries do not form one array of numbers",
             "Give a rectangular array; pad ragged sequences and describe the padding with mask",
         )
-    if array.dtype.name.startswith(("float16", "bfloat16", "float8", "float4")):
-        raise InvalidInputError(
-            argument,
-            f"the numbers are stored as {array.dtype.name}, too coarse to define a margin",
-            "Compute or store them as float32 or float64",
-        )
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" and "float" not in array.dtype.name:  # bfloat16 and so on
         raise InvalidInputError(
             argument,
             f"the data type is {array.dtype.name}, not real numbers",
-            "Give float32, float64 or integers",
+            "Give floating point or integers",
         )
     _require_memory_for_copy(argument, array)
     result = np.array(array, dtype=np.float64, order="C")

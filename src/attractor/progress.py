@@ -77,6 +77,11 @@ class _ProgressLines(ProgressBar):
         """Adds words to the lines to come, in place of those before."""
         self._noted = f"; {text}"
 
+    @property
+    def printed(self) -> bool:
+        """Whether a line was printed."""
+        return self._printed > self._began
+
     def print(self) -> None:
         """Prints a line."""
         self._printed = time.monotonic()
@@ -97,7 +102,7 @@ def time_in_words(seconds: float) -> str:
 
 @contextlib.contextmanager
 def progress_bar(
-    description: str, total: float, *, enabled: bool = True, lines_every: float | None = None
+    description: str, total: float, *, enabled: bool = True, lines_every: float = 10.0
 ) -> Iterator[ProgressBar]:
     """Shows a bar on standard error, with a rate and the remaining time.
 
@@ -106,7 +111,7 @@ def progress_bar(
         total: The amount of work.
         enabled: Whether to show anything.
         lines_every: Seconds after which a line is printed where standard error is no terminal, but
-            a file say; None prints none there.
+            a file say; work that takes less prints none there.
 
     Yields:
         The bar, called with the amount of work just done.
@@ -119,10 +124,11 @@ def progress_bar(
         yield ProgressBar(description, None, None)
         return
     console = Console(stderr=True)
-    if lines_every is not None and not (console.is_terminal or console.is_jupyter):
+    if not (console.is_terminal or console.is_jupyter):
         lines = _ProgressLines(description, total, lines_every)
         yield lines
-        lines.print()
+        if lines.printed:
+            lines.print()
         return
     columns = (
         TextColumn("{task.description}"),

@@ -86,6 +86,11 @@ from attractor.monitor import (
     WatchedHead as WatchedHead,
     watched_heads as watched_heads,
 )
+from attractor.report import (
+    ComparedNumber as ComparedNumber,
+    RunComparison as RunComparison,
+    compare as compare,
+)
 from attractor.selection import (
     Selection as Selection,
     attended_tokens as attended_tokens,

@@ -16,17 +16,20 @@ from attractor.geometry import lengths
 from attractor.geometry._lengths import in_ordinary_units
 from attractor.loaded import is_of_loaded
 from attractor.precision import as_plain, as_real
+from attractor.records import Described, Rows
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
     from attractor.attention.heads import Head
 
+_LISTED = 8
+"""Positions that a summary lists."""
 _TIE_ROUNDINGS = 8
 """Roundings, relative to the product of the norms that make a score, within which two tie."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Selection:
+class Selection(Described):
     """The tokens chosen in each attention row.
 
     Attributes:
@@ -113,6 +116,22 @@ class Selection:
         rows = int(np.prod(self.mask.shape[:-1]))
         several = int((self.mask.sum(-1) > 1).sum())
         return f"Selection({rows} rows, {several} with several tokens, {self.ties} of them ties)"
+
+    def _summary(self) -> tuple[str, Rows]:
+        chosen = self.mask.sum(-1)
+        places = self.mask.reshape(-1, self.mask.shape[-1]).sum(0)
+        most = np.argsort(-places, kind="stable")[:_LISTED]
+        listed = ", ".join(f"{place} ({places[place]:,})" for place in most if places[place])
+        more = ", ..." if (places > 0).sum() > _LISTED else ""
+        rows = [
+            ("rows", f"{chosen.size:,}"),
+            ("with one token", f"{int((chosen == 1).sum()):,}"),
+            ("with several", f"{int((chosen > 1).sum()):,}, {self.ties:,} of them ties"),
+            ("positions, most chosen first", f"{listed}{more}"),
+        ]
+        if empty := int((chosen == 0).sum()):
+            rows.insert(3, ("with none", f"{empty:,}"))
+        return "Selection", rows
 
 
 def token_scores(

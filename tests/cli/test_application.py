@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from attractor.attention import get_parameterization
 from attractor.cli.application import COMMANDS, SHORT, app, load_command
 from attractor.cli.inputs import descended, plan
 from attractor.cli.solve import NORMS
+from attractor.cli.texts import EXAMPLES
 from attractor.errors import InvalidInputError
 from attractor.geometry import registered_geometries
 from attractor.provenance import read_provenance
@@ -87,6 +89,26 @@ def test_the_list_of_commands_says_what_they_say_of_themselves(name):
     assert group.commands[name].help == own.help.split("\n\n")[0].replace("\n", " ") or (
         own.help.replace("\n", " ").startswith(f"{group.commands[name].help} ")
     )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_eighty_columns_and_has_its_options_before_files_and_examples(run, name):
+    text = run(name, "--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.index("Options:") < text.index("Examples, with the time")
+    if "\n  keys " in text:
+        assert text.index("Examples, with the time") < text.index("\n  keys ")
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_examples_can_be_read(line):
+    attractor, *words = shlex.split(line)
+    context = typer.main.get_command(app).make_context(attractor, words)
+    name, command, rest = context.command.resolve_command(context, words)
+    inner = command.make_context(name, rest)
+    if hasattr(command, "commands"):  # a command of a command
+        name, command, rest = command.resolve_command(inner, [*inner._protected_args, *inner.args])
+        command.make_context(name, rest)
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])

@@ -182,7 +182,7 @@ def test_a_model_is_captured_and_kept(run_json, model, tmp_path, fake_torch, bla
     assert path == model and tokenizer is None and texts == ["one two", "three"]
     assert options == {
         "documents": 7, "length": 33, "layers": [1], "sink_positions": None, "seed": 2,
-        "progress": False,
+        "progress": True,
     }  # fmt: skip
     kept = tmp_path / "report" / "capture" / "heads.nc"
     assert load_captured(kept).layers == [0, 1, 2]

@@ -31,8 +31,11 @@ def test_counts_pictures_and_data_of_one_data_set(prompt_file, run_json, tmp_pat
     assert best["low"] < best["share"] < best["high"]
     folder = tmp_path / "here"
     assert {path.name for path in folder.iterdir()} == {
-        "shares.nc", "shares.png", "shares.svg", "map.nc", "map.png", "map.svg", "summary.json",
+        "report.html", "shares.nc", "shares.png", "shares.svg", "map.nc", "map.png", "map.svg",
+        "summary.json",
     }  # fmt: skip
+    page = (folder / "report.html").read_text()
+    assert f"{best['count']} of 50 random starts end on the globally optimal tokens" in page
     stored = json.loads((folder / "summary.json").read_text())
     assert stored["outcomes"] == found["outcomes"]
     with xr.open_dataset(folder / "map.nc", engine="h5netcdf") as data:

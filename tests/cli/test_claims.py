@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_
     assert not table["hypotheses"]["complete orders"]["met"]
     words = " ".join(result.stderr.split())
     assert "Left out: 1 claim about data that are no corpus." in words
-    assert "`attractor corpus` reads it" in words
+    assert "read by: attractor corpus report/counterexamples" in words
     file = tmp_path / "report" / found["claims"][name]["counterexample"]["file"]
     read, result = run_json("corpus", file, "--out", "structure")
     assert result.exit_code == 0, result.stderr
@@ -121,16 +122,16 @@ def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
 
     few = {name: claim for name, claim in registry.all_claims().items() if name == CLAIM}
     monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
-    found, result = run_json("claims", "--data", elsewhere)
+    found, result = run_json("claims", "--data", elsewhere, "--out", "report")
     assert result.exit_code == 0
     (table,) = found["hypotheses"]
     met = {name: each["met"] for name, each in table["hypotheses"].items()}
     assert met["unique optimum"] and met["equal other scores"] and met["all tokens support"]
     assert found["claims"][CLAIM]["outcome"] == "holds"
-    without, _ = run_json("reproduce", "attractor-claims/claims.json")
+    without, _ = run_json("reproduce", "report/claims.json")
     assert without["exit_code"] == ExitCode.BAD_INPUT
     assert without["error"]["argument"] == "data"
-    again, _ = run_json("reproduce", "attractor-claims/claims.json", "--data", elsewhere)
+    again, _ = run_json("reproduce", "report/claims.json", "--data", elsewhere)
     assert again["same"]
 
 
@@ -147,3 +148,70 @@ def test_bad_input(run_json, arguments, argument):
     found, result = run_json("claims", *arguments)
     assert result.exit_code == ExitCode.BAD_INPUT
     assert found["error"]["argument"] == argument
+
+
+NAMES = ("max-margin/optimal-tokens-minimize-loss", "max-margin/finite-offset")
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "report")])
+def test_interrupted_it_says_what_it_found_and_what_is_written(
+    run_json, elsewhere, tmp_path, monkeypatch, out
+):
+    import attractor.papers.check as check
+
+    check_claim, calls = check.check_claim, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return check_claim(*arguments, **options)
+
+    monkeypatch.setattr(check, "check_claim", interrupted)
+    found, result = run_json("claims", *NAMES, "--data", elsewhere, *out)
+    assert result.exit_code == found["exit_code"] == ExitCode.INTERRUPTED
+    assert list(found["claims"]) == [NAMES[0]] and found["error"]["message"] == "interrupted"
+    words = " ".join(result.stderr.split())
+    if out:
+        assert "Stopped after 1 of 2 claims: they are in the report." in words
+        kept = json.loads((tmp_path / "report" / "claims.json").read_text())
+        assert list(kept["claims"]) == [NAMES[0]]
+    else:
+        assert "Stopped after 1 of 2 claims: no report is written." in words
+        assert [path.name for path in tmp_path.iterdir()] == [elsewhere.name]
+
+
+def test_interrupted_at_once_it_has_nothing_to_say(run_json, elsewhere, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attractor.papers.check.check_claim", interrupted)
+    found, result = run_json("claims", CLAIM, "--data", elsewhere)
+    assert result.exit_code == ExitCode.INTERRUPTED and "claims" not in found
+
+
+def test_names_are_whole_in_eighty_columns(run, elsewhere, monkeypatch):
+    from attractor.papers import get_claim
+    from attractor.papers.check import check_claim
+    from attractor.papers.results import ClaimResults
+
+    name = "large-prompt/sub-gaussian-value-gradient-concentration-repaired"
+    monkeypatch.setattr("attractor.papers.results.ClaimResults.width", 80)
+    case = get_claim(CLAIM).example()
+    result = check_claim(get_claim(CLAIM), [case])
+    named = dataclasses.replace(result.claim, name=name)
+    lines = str(ClaimResults((result, dataclasses.replace(result, claim=named)))).splitlines()
+    assert f"  {name}" in [line.rstrip() for line in lines] and max(map(len, lines)) <= 80
+    assert lines[0] == f"{result.outcome.value}: 2"
+
+
+def test_where_an_assumption_is_not_met_the_paper_s_own_data_are_next(run, elsewhere):
+    name = "max-margin/single-sequence-convergence"
+    result = run("claims", name, "--data", elsewhere)
+    assert f"assumption not met: 1\n  {name}" in result.stdout
+    assert f"the paper's: attractor claims {name}\n" in result.stdout
+    assert result.stdout.rstrip().endswith(f"--data {elsewhere} --out report")
+
+
+def test_a_claim_of_another_paper_with_that_name_is_suggested(run):
+    assert "Did you mean transformers-as-svms/rank?" in run("claims", "max-margin/rank").stderr

@@ -10,7 +10,9 @@ CLAIM = "mirror-descent/weight-sparsity"
 
 def test_results_are_checked_by_the_claims_that_speak_of_them(run_json, tmp_path):
     get_claim(CLAIM).example().save(tmp_path / "results.nc")
-    found, result = run_json("claims", "--data", "results.nc", "--of", "mirror-descent")
+    found, result = run_json(
+        "claims", "--data", "results.nc", "--of", "mirror-descent", "--out", "report"
+    )
     assert result.exit_code == 0, result.stderr
     outcomes = {name: each["outcome"] for name, each in found["claims"].items()}
     assert outcomes == {
@@ -24,7 +26,7 @@ def test_results_are_checked_by_the_claims_that_speak_of_them(run_json, tmp_path
     assert "about data that are no file of classifier results" in " ".join(result.stderr.split())
     (table,) = found["hypotheses"]
     assert table["hypotheses"]["learned"]["met"]
-    again, _ = run_json("reproduce", "attractor-claims/claims.json", "--data", "results.nc")
+    again, _ = run_json("reproduce", "report/claims.json", "--data", "results.nc")
     assert again["same"] and again["changed"] == []
 
 
@@ -36,7 +38,9 @@ def test_results_on_which_a_claim_fails_are_saved_as_results(run_json, tmp_path)
     assert result.exit_code == 0, result.stderr
     assert found["claims"][CLAIM]["outcome"] == "fails"
     file = tmp_path / "report" / found["claims"][CLAIM]["counterexample"]["file"]
-    assert "`attractor claims --data` reads it" in " ".join(result.stderr.split())
+    assert "read by: attractor claims --data report/counterexamples" in " ".join(
+        result.stderr.split()
+    )
     again, _ = run_json("claims", CLAIM, "--data", file, "--out", "again")
     assert again["claims"][CLAIM]["outcome"] == "fails"
 

@@ -15,7 +15,9 @@ def test_a_head_is_checked_by_the_claims_that_speak_of_one(run_json, tmp_path):
     smallest = tmp_path / "report" / claim["counterexample"]["file"]
     again, result = run_json("claims", CLAIM, "--data", smallest, "--out", "again")
     assert result.exit_code == 0 and again["claims"][CLAIM]["outcome"] == "fails"
-    assert "`attractor prompt-length` reads it" in " ".join(result.stderr.split())
+    assert "read by: attractor prompt-length again/counterexamples" in " ".join(
+        result.stderr.split()
+    )
 
 
 def test_claims_about_other_data_are_refused(run, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from attractor.cli.session import ExitCode
 from attractor.files import load_corpus
+from attractor.next_token.vocabulary import MOST_TRAINED
 from attractor.provenance import read_provenance
 
 SENTENCES = "S V O P\nV O P\nO P P\nP S V\n"
@@ -192,3 +193,20 @@ def test_docstrings_are_an_example_of_real_language(run, run_json):
     corpus = load_corpus("a.txt").corpus
     assert corpus.sentences == found["sentences"] > 50
     assert "json" in corpus.vocabulary
+
+
+def test_more_tokens_than_training_takes_are_refused_before_work(run_json, realizable):
+    found, result = run_json("corpus", realizable, "--vocabulary", 101, "--train")
+    assert result.exit_code == ExitCode.BAD_INPUT and found["error"]["argument"] == "vocabulary"
+    assert "Give --vocabulary 100" in found["error"]["remedy"]
+    assert run_json("corpus", realizable, "--vocabulary", 101)[1].exit_code == 0
+    MOST = MOST_TRAINED - 1  # and <other>
+    text = " ".join(f"w{number}" for number in range(MOST + 2))
+    realizable.write_text(f"{text}\n")
+    assert load_corpus(realizable, vocabulary=MOST).corpus.vocabulary_size == MOST_TRAINED
+
+
+def test_says_what_to_try_next(run, realizable):
+    assert f"attractor corpus {realizable} --train\n" in run("corpus", realizable).stdout
+    result = run("corpus", realizable, "--train", "--steps", 5)
+    assert f"attractor corpus {realizable} --train --steps 20\n" in result.stdout

@@ -22,6 +22,9 @@ def test_draws_a_figure_with_all_its_files_once(run_json, tmp_path):
     assert FIGURE in (tmp_path / "here" / "index.html").read_text()
     _, again = run_json("figures", FIGURE, "--as-published", "--out", "here")
     assert "of an earlier run" in again.stderr
+    run_json("figures", "next-token/collocations-and-orders", "--out", "here")
+    page = (tmp_path / "here" / "index.html").read_text()
+    assert page.count("<figure>") == 2 and f"{FIGURE}, as published" in page
 
 
 @pytest.mark.parametrize(

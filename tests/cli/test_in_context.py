@@ -33,12 +33,13 @@ def test_the_published_experiment_says_what_is_unfinished(run, run_json, tmp_pat
     # The pictures are those of the test above, and take longer than all the rest.
     monkeypatch.setattr(plots, "lengths_figure", lambda *_, **__: Figure())
     options = ("--experiment", "official", "--lengths", "inf", "--attention", "softmax")
-    result = run("in-context", *options, "--steps", 2, "--checkpoint", tmp_path / "kept")
+    kept, report = tmp_path / "kept", tmp_path / "report"
+    result = run("in-context", *options, "--steps", 2, "--checkpoint", kept, "--out", report)
     assert result.exit_code == 0, result.stderr
-    assert "on the plateau: unfinished" in result.stdout
-    report = tmp_path / "attractor-in-context"
+    assert "on the plateau" in result.stdout
+    assert f"--checkpoint {kept} --out {report} --steps 8" in result.stdout
     assert (report / "report.html").exists()
-    assert (tmp_path / "kept" / "softmax-inf").exists()
+    assert (kept / "softmax-inf").exists()
     with xr.open_dataset(report / "runs.nc") as data:
         assert data["length"].values.tolist() == [float("inf")]
     found, result = run_json("reproduce", report / "summary.json")
@@ -66,7 +67,7 @@ def test_bad_input(run_json, tmp_path, options, argument):
     found, result = run_json("in-context", *options)
     assert result.exit_code == ExitCode.BAD_INPUT
     assert found["error"]["argument"] == argument
-    assert not (tmp_path / "attractor-in-context").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_of_yours_is_left_alone(run_json, tmp_path):

@@ -41,7 +41,10 @@ def test_several_by_name(run_json, tmp_path):
     short, full = found["optimizers"]
     assert short["margin_ratio"] == full["margin_ratio"]
     assert found["same_selection"] == 2
-    assert (tmp_path / "attractor-matrix" / "report.html").exists()
+    assert not list(tmp_path.iterdir())
+    (command,) = found["next"]  # for both rows: two data sets are too few for seven norms
+    words = "attractor matrix --optimizer sign --optimizer 'sign descent' --lr 0.2"
+    assert command.startswith(words) and command.endswith("--data-sets 8")
 
 
 def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):
@@ -82,11 +85,11 @@ def test_a_row_for_each_learning_rate_and_a_norm_of_ones_own(run_json, tmp_path)
     [
         (("--optimizer", "nowhere:signs"), "optimizer"),
         (("--optimizer", "ngd:q=1"), "optimizer"),
-        (("--optimizer", "ngd", "--lr", -1), "learning_rate"),
+        (("--optimizer", "ngd", "--lr", -1), "lr"),
         (("--optimizer", "ngd", "--parameterization", "X"), "parameterization"),
         (("--size", "huge"), "size"),
         (("--lr", 0.1), "lr"),
-        (("--norm", "no such norm"), "geometry"),
+        (("--norm", "no such norm"), "norm"),
         (("--norm", "nowhere:Mine"), "norm"),
         (("--norm", "optax:adam"), "norm"),
     ],

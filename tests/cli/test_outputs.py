@@ -110,6 +110,10 @@ TABLE = {
         {"out": SHARED},
         ("data",),
     ),
+    "compare": Command(
+        ("{first}", "{second}", "--out", "{out}"), "attractor.report.compare",
+        {"out": REPLACED}, ("first", "second"),
+    ),
     "reproduce": Command(
         ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},
         ("file", "data", "checkpoints"),
@@ -251,7 +255,8 @@ def refuse_work(monkeypatch, row):
 
 def usual(row):
     """Paths that are in order."""
-    return {**dict.fromkeys(row.inputs, "input"), **{name: f"new-{name}" for name in row.outputs}}
+    named = {name: f"new-{name}.nc" for name in row.outputs}  # which a file may need, a folder not
+    return {**dict.fromkeys(row.inputs, "input"), **named}
 
 
 @pytest.mark.parametrize(("name", "option"), CASES)

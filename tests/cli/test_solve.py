@@ -145,3 +145,22 @@ def test_refuses_a_place_that_cannot_be_written_before_solving(run_json, file, o
     assert result.exit_code == ExitCode.BAD_INPUT
     assert found["error"]["argument"] == option.removeprefix("--")
     assert "norm" not in found
+
+
+def test_tokens_named_need_neither_labels_nor_a_head(run_json, file, change):
+    with_labels, _ = run_json("solve", file)
+    change(file, labels=None, head=None)
+    kept = ",".join(map(str, with_labels["selection"]))
+    found, result = run_json("solve", file, "--selection", kept)
+    assert result.exit_code == 0, result.stderr
+    assert found["W"] == with_labels["W"]
+    change(file, selection=with_labels["selection"])
+    assert run_json("solve", file)[0]["W"] == with_labels["W"]
+
+
+def test_many_singular_values_are_counted(run, tmp_path):
+    rng = np.random.default_rng(0)
+    keys, queries = rng.normal(size=(2, 3, 12)), rng.normal(size=(2, 12))
+    np.savez(tmp_path / "wide.npz", keys=keys, queries=queries, selection=[0, 1])
+    result = run("solve", tmp_path / "wide.npz")
+    assert "and 2 more, which --json prints" in " ".join(result.stdout.split())

@@ -18,3 +18,10 @@ def test_without_head(run, file, change):
     result = run("train", file, *QUICK)
     assert result.exit_code == ExitCode.BAD_INPUT
     assert "Add head (10,)" in result.stderr
+
+
+def test_a_name_that_says_another_kind_of_file_is_refused(run_json, file, tmp_path):
+    found, result = run_json("train", file, "--out", tmp_path / "run.txt", *QUICK)
+    assert result.exit_code == ExitCode.BAD_INPUT and found["error"]["argument"] == "out"
+    assert found["error"]["remedy"].endswith("run.nc")
+    assert not (tmp_path / "run.txt").exists()

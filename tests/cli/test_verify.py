@@ -1,10 +1,13 @@
 import dataclasses
+import shlex
 
 import numpy as np
 import pytest
 
 from attractor.cli.session import ExitCode
+from attractor.cli.verdicts import longer_training
 from attractor.training import Trajectory
+from attractor.training.optimizers import named_optimizer
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def test_in_a_norm_of_one_s_choice(run, run_json, saved):
     assert "The norm, l_inf, was chosen; the one that training descended is frobenius." in text
     result = run("verify", saved, "--geometry", "round")
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "geometry" in result.stderr and "round" in result.stderr
+    assert "error: norm: " in result.stderr and "round" in result.stderr
 
 
 def test_not_a_run(run, file):
@@ -65,3 +68,21 @@ def test_a_run_of_undefined_weights_is_bad_input(run, saved, tmp_path):
     result = run("verify", tmp_path / "some.nc")
     assert result.exit_code == 0
     assert "in the others, the matrix is not finite in 1 of 2" in " ".join(result.stdout.split())
+
+
+def test_longer_training_is_the_training_of_the_run(run, saved):
+    run_before = Trajectory.load(saved)
+    words = shlex.split(longer_training(run_before))
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert words[:3] == ["attractor", "train", "tokens.npz"] and options["--steps"] == "1200"
+    again = named_optimizer(options["--optimizer"])
+    assert again.name == run_before.optimizer_name
+    assert again.settings == run_before.settings["optimizer"]
+
+
+def test_where_no_norm_is_known_one_is_asked_for(run_json, file, tmp_path):
+    of_factors = ("--optimizer", "sign descent", "--parameterization", "KQ", "--steps", 5)
+    found, _ = run_json("train", file, "--out", tmp_path / "kq.nc", "--seeds", 1, *of_factors)
+    assert found["next"] == [f"attractor verify {tmp_path / 'kq.nc'} --norm frobenius"]
+    found, result = run_json("verify", tmp_path / "kq.nc")
+    assert result.exit_code == ExitCode.BAD_INPUT and "--norm frobenius" in found["error"]["remedy"]

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, get_geometry
 from attractor.margin import MarginProblem, solve
-from attractor.margin.large import constraint_generation
+from attractor.margin.large import constraint_generation, driver
 from attractor.margin.large.constraint_generation import is_overdetermined
 
 NORMS = (
@@ -181,6 +181,34 @@ def test_batches_are_what_their_instances_are():
     together = solve(batch, Frobenius())
     for i, vectors in enumerate(both):
         np.testing.assert_array_equal(together.W[i], solve(MarginProblem(*vectors)).W)
+
+
+@pytest.mark.parametrize("name", NORMS[1:])
+@pytest.mark.parametrize("made", [planted, tied, multiclass])
+def test_some_constraints_on_few_unknowns_agree_with_all_of_them_at_a_time(name, made, monkeypatch):
+    left, right = made()
+    problem = MarginProblem(left[:600], right[:600])
+    few = solve(problem, get_geometry(name))
+    assert driver.has_few_unknowns(600, problem.shape, get_geometry(name))
+    monkeypatch.setattr(driver, "_FEWEST_GENERATED", 10**9)
+    whole = solve(problem, get_geometry(name))
+    assert few.status is whole.status is Status.OPTIMAL
+    assert few.value == pytest.approx(whole.value, rel=2e-9)
+    assert not np.array_equal(few.multipliers, whole.multipliers)
+
+
+def test_where_few_constraints_at_a_time_do_not_get_there_all_of_them_do(monkeypatch):
+    problem = MarginProblem(*planted(m=600))
+    monkeypatch.setattr(constraint_generation, "_MOST_ROUNDS", 1)
+    assert solve(problem, Lp(1.5)).status is Status.OPTIMAL
+
+
+def test_a_contradiction_among_some_constraints_is_found():
+    left, right = planted(m=600)
+    left[17], right[17] = -left[3], right[3]
+    solution = solve(MarginProblem(left, right), "nuclear")
+    assert solution.status is Status.INFEASIBLE
+    assert len(solution.conflict) <= D * E + 1  # Caratheodory
 
 
 def test_which_problems_it_is_for():

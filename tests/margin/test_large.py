@@ -28,7 +28,7 @@ def solve_at_large(problem, norm="frobenius", tolerance=1e-9, progress=SILENT):
     """W, multipliers, certificate and status by the methods for many constraints."""
     geometry = get_geometry(norm)
     scaled = ScaledConstraints.of(problem.batched())
-    *found, certificate, status = driver.solve_large(scaled, geometry, tolerance, progress)
+    *found, certificate, status = driver.solve_large(scaled, geometry, tolerance, progress, ())
     return tuple(part[0] for part in (*scaled.restore(*found), certificate, status))
 
 

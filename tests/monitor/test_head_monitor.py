@@ -263,7 +263,7 @@ def test_records_in_files_and_tables(tmp_path):
     monitor = HeadMonitor(head_of(random_tokens(), "block 0, head 1"), every=1, budget=None)
     assert "block 0, head 1" in str(monitor)
     monitor(3, random_matrices(1)[0])
-    assert "optimal" in str(monitor)
+    assert "16 constraints are certified" in str(monitor)
     broken = HeadMonitor(head_of(random_tokens()), every=1, budget=None)
     broken(0, np.full((6, 6), np.nan))
     assert "not finite: The matrix or the tokens hold NaN" in str(broken)
@@ -307,8 +307,27 @@ def test_heads_are_checked():
         HeadMonitor(head_of(tokens)).record(0, np.eye(3))
     with pytest.raises(InvalidInputError, match="16 constraints"):
         HeadMonitor(head_of(tokens), max_constraints=15).record(0, np.eye(6))
-    with pytest.raises(InvalidInputError, match="float16"):
-        HeadMonitor(head_of(tokens)).record(0, np.eye(6, dtype=np.float16))
+
+
+def test_rows_of_padding_are_in_no_number():
+    rng = np.random.default_rng(3)
+    keys, queries, W = rng.normal(size=(3, 5, 6)), rng.normal(size=(3, 2, 6)), np.eye(6)
+    mask, rows = np.ones((3, 2, 5), bool), np.array([[1, 1], [1, 0], [1, 0]], bool)
+    mask[1:, :, 3:] = False
+    mask[~rows] = False
+    padded = HeadMonitor([head_of((keys, queries, mask, rows), "all")])
+    padded.record(0, W)
+    alone = HeadMonitor([head_of((keys[[0, 0, 1, 2]], queries[rows], mask[rows]), "all")])
+    alone.record(0, W)
+    found, expected = (one.to_xarray().isel(step=0, head=0) for one in (padded, alone))
+    for name in ("margin_ratio", "norm", "constraints", "ties", "log_unselected_probability"):
+        assert float(found[name]) == pytest.approx(float(expected[name]), rel=1e-9)
+    np.testing.assert_array_equal(found["selected"].values[~rows], -1)
+    assert np.isnan(found["selected_probability"].values[~rows]).all()
+    for name in ("selected", "selected_probability"):
+        same = expected[name].values.ravel()
+        np.testing.assert_allclose(found[name].values[rows], same, rtol=1e-12)
+    assert "nan" not in str(padded)
 
 
 def test_a_hook_counts_from_the_step_it_is_told():

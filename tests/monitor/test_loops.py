@@ -7,7 +7,6 @@ import optax
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.monitor import HeadMonitor, WatchedHead
 
 RNG = np.random.default_rng(0)
@@ -88,5 +87,8 @@ def test_a_hook_of_a_pytorch_optimizer():
     assert found["step"].values.tolist() == [5, 10, 15, 20]
     assert_recorded(found, kept)
     assert all(parameter.requires_grad for parameter in model.parameters())
-    with pytest.raises(InvalidInputError, match="bfloat16"):
-        monitor.record(21, model.bfloat16())
+    for step, half in ((21, torch.bfloat16), (22, torch.float16)):
+        monitor.record(step, model.to(half))
+        exact = 0.5 * model["k"].weight.double().T @ model["q"].weight.double()
+        norm = monitor.to_xarray()["frobenius_norm"].sel(step=step, head="head")
+        assert float(norm) == pytest.approx(float(exact.norm()), rel=1e-14)

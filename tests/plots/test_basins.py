@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -58,6 +57,15 @@ def shares(counts, names):
     )
 
 
+def at_centers(image, shape):
+    """The colors of an image at the centers of cells."""
+    pixels = np.asarray(image.get_array())
+    fine = len(pixels) // shape[0]
+    return [
+        [to_hex(color) for color in row] for row in pixels[fine // 2 :: fine, fine // 2 :: fine]
+    ]
+
+
 def legend_of(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
@@ -66,7 +74,7 @@ def test_cells_have_the_color_of_their_selection(plane):
     axes = Figure().subplots()
     plots.basin_map_axes(axes, plane)
     (image,) = axes.images
-    shown = [[to_hex(color) for color in row] for row in np.asarray(image.get_array())]
+    shown = at_centers(image, (2, 3))
     pale = {BLUE: tint(BLUE, 0.5), ORANGE: tint(ORANGE, 0.5)}
     assert shown[0] == [pale[BLUE], pale[BLUE], pale[ORANGE]]
     assert shown[1][:2] == [pale[BLUE]] * 2 and shown[1][2] not in pale.values()
@@ -74,17 +82,30 @@ def test_cells_have_the_color_of_their_selection(plane):
     assert axes.get_xlim() == (-3, 3) and axes.get_ylim() == (-2, 2)
 
 
-def test_cells_without_a_selection_are_hatched(plane):
+def test_boundaries_are_rounded_off_by_less_than_a_cell_and_no_cell_vanishes(plane):
+    first, second = np.arange(30) - 14.5, np.arange(20) - 9.5
+    beyond = 0.4 * first[None, :] + 1 > second[:, None]
+    basin = beyond.astype(int)
+    basin[17, 3] = 1  # a cell alone
+    axes = Figure().subplots()
+    data = plane.drop_dims(["first", "second"]).assign(basin=(("second", "first"), basin))
+    plots.basin_map_axes(axes, data.assign_coords(first=first, second=second))
+    shown = np.array(at_centers(axes.images[0], basin.shape)) == tint(ORANGE, 0.5)
+    assert shown[17, 3]
+    distance = (0.4 * first[None, :] + 1 - second[:, None]) / np.hypot(0.4, 1)
+    assert np.abs(distance[(shown != basin) & (np.abs(first) < 13)]).max(initial=0) < 0.5
+
+
+def test_starts_without_a_selection_are_hatched(plane):
     axes = Figure().subplots()
     plots.basin_map_axes(axes, plane)
-    (hatched,) = [one for one in axes.collections if isinstance(one, PolyCollection)]
-    assert hatched.get_hatch()
+    (hatched,) = [one for one in axes.collections if one.hatches[0]]
     (path,) = hatched.get_paths()
-    np.testing.assert_allclose(path.get_extents().get_points(), [[1, 0], [3, 2]])
+    np.testing.assert_allclose(path.get_extents().get_points(), [[1, 0], [3, 2]], atol=0.4)
     settled = plane.assign(basin=plane["basin"].clip(0))
     axes = Figure().subplots()
     plots.basin_map_axes(axes, settled)
-    assert not axes.collections
+    assert not any(one.hatches[0] for one in axes.collections)
 
 
 def test_the_legend_names_tokens_and_their_parts(plane):
@@ -94,7 +115,7 @@ def test_the_legend_names_tokens_and_their_parts(plane):
         "token 0, globally optimal: 66.7 %",
         "token 1, locally optimal: 16.7 %",
         "not settled: 16.7 %",
-        "margin solution",
+        "margin solution of each",
         "optimal token",
     ]
 
@@ -109,7 +130,8 @@ def test_tokens_and_rays_lie_on_the_plane_of_a_prompt(plane):
         axes = Figure().subplots()
         plots.basin_map_axes(axes, other)
         assert [[0.5, 0.5]] not in [line.get_xydata().tolist() for line in axes.lines]
-        assert axes.get_xlabel() == "first direction"
+        assert axes.get_xlabel() == "start along the margin solution of\ntoken 0"
+        assert axes.get_ylabel() == "start along what is left of that of\ntoken 1"
 
 
 def test_solutions_outside_the_plane_have_no_ray(plane):

@@ -6,7 +6,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from attractor import plots
 from attractor.errors import InvalidInputError
-from attractor.next_token import Collocation, Corpus, corpus_structure
+from attractor.next_token import Collocation, Corpus, QueryGraphs, corpus_structure
 from attractor.plots.collocation import chains
 from attractor.plots.layers import layout
 from attractor.plots.orders import largest, layers_of
@@ -218,3 +218,15 @@ def test_limits_show_the_floor_and_the_finite_part():
     np.testing.assert_allclose(outside.get_ydata(), falling[1:] ** 2)
     assert figure.axes[1].get_ylim()[1] > 1.2  # room for the legend above the curves
     np.testing.assert_allclose(figure.axes[2].lines[0].get_ydata(), falling[1:])
+
+
+def test_a_frame_stands_for_many_relations_on_cycles():
+    five = range(5)
+    cyclic = [(0, i, j) for i in five for j in five if i != j]
+    below = [(0, i, 5) for i in five]
+    graphs = QueryGraphs(np.array(sorted(cyclic + below)), tuple("abcdef"))
+    with plots.style():
+        (axes,) = plots.priority_figure(graphs).axes
+    arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
+    assert len(arrows) == 1  # the five of the frame's tokens, and none within it
+    assert "5 tokens, 20 relations on cycles" in [text.get_text() for text in axes.texts]

@@ -15,7 +15,8 @@ def test_a_panel_for_each_geometry_and_every_ratio_as_a_number(tmp_path):
         figure = plots.geometries_figure(data)
         plots.save_figure(figure, tmp_path, "geometries")
     assert (tmp_path / "geometries.png").stat().st_size > 5000
-    maps = figure.subfigs[0].axes
+    *maps, scale = figure.subfigs[0].axes
+    assert scale.get_ylim() == (-1, 1)
     titles = [axes.get_title() for axes in maps]
     assert titles == ["Frobenius", r"$\ell_{\infty}$", "Schatten-$1.5$"]
     numbers = {text.get_text() for text in figure.subfigs[1].axes[0].texts}

@@ -31,8 +31,8 @@ def test_the_head_is_marked_in_the_phase_diagram(found):
         )
     axes = figure.axes[0]
     dots = next(line for line in axes.lines if line.get_marker() == "o")
-    np.testing.assert_array_equal(dots.get_xydata(), [[100, found.horizon]])
-    assert axes.get_ylim() == pytest.approx((0.1, 4))
+    np.testing.assert_array_equal(dots.get_xydata(), [[100, 1]])
+    assert axes.get_ylim() == pytest.approx((0.1 / found.horizon, 4 / found.horizon))
     assert {0.1, 0.2, 0.5, 1, 2} <= {float(f"{tick:.3g}") for tick in axes.get_yticks()}
 
 

@@ -32,7 +32,7 @@ def test_figure_names_its_scale_and_says_when_derivatives_are_one_sided(data, tm
     assert "norm" in figure.axes[1].get_ylabel()
     assert figure.axes[0].get_title() == ""
     kinked = plots.sensitivity_figure(data.assign(differentiable=xr.DataArray(False)))
-    assert "one-sided" in kinked.axes[0].get_title()
+    assert "one-sided" in kinked.axes[0].get_title(loc="left")
 
 
 def test_long_data_sets_are_cut_and_say_so(rng):
@@ -40,7 +40,7 @@ def test_long_data_sets_are_cut_and_say_so(rng):
     problem = MarginProblem.from_selection(tokens, Selection.from_index(tokens, np.zeros(30, int)))
     figure = plots.sensitivity_figure(solve(problem).sensitivity().to_xarray())
     assert figure.axes[0].images[0].get_array().shape == (24, 3)
-    assert figure.axes[0].get_title() == "first 24 of 30 sequences"
+    assert figure.axes[0].get_title(loc="left") == "first 24 of 30 sequences"
 
 
 def test_data_without_one_set_of_tokens_are_refused(data):

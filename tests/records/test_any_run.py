@@ -55,7 +55,9 @@ def test_a_run_knows_its_axis_and_says_where_it_ended(any_run):
     assert f"last {any_run.axis}" in text
     assert f"at every recorded {any_run.axis.replace('_', ' ')}" in text
     assert f"{any_run.steps[-1]:g}" in text
-    assert any_run._repr_html_().startswith("<table><caption>Trajectory</caption>")
+    assert "<caption>Trajectory</caption>" in any_run._repr_html_()
+    norm = any_run.plot().axes[1].lines[0].get_ydata()
+    assert norm[-1] == pytest.approx(float(np.median(any_run.data["norm"][..., -1])))
 
 
 def test_matrices_are_those_of_the_step_asked_for(any_run):
@@ -78,7 +80,7 @@ def test_a_run_comes_back_from_its_file(any_run, tmp_path):
 def test_a_verdict_speaks_of_the_axis(any_run, any_verdict):
     assert any_verdict.axis == any_run.axis
     assert any_run.axis in str(any_verdict)
-    assert any_verdict._repr_html_().startswith("<pre>")
+    assert '<th scope="col" class="number">median</th>' in any_verdict._repr_html_()
     found = any_verdict.summary()
     assert found["trials"] == any_run.data["status"].size
     assert found["steps" if any_run.axis == "step" else f"last_{any_run.axis}"] == any_run.steps[-1]

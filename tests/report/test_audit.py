@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_a_report_has_everything(tmp_path, captured, curves):
           for ending in ("png", "svg")),
     }  # fmt: skip
     page = (out / "index.html").read_text()
-    titles = [part.split("</h2>")[0] for part in page.split("<h2>")[1:]]
+    titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
     assert titles == [
         "The heads", "Accuracy against the nulls", "Head by head", "The clearest heads on texts",
         "The least clear heads on texts", "Learning curves", "How long prompts must be",
@@ -84,7 +85,7 @@ def test_margin_solutions_and_their_control(tmp_path, captured, blank):
     out = tmp_path / "audit"
     numbers = write_audit_report(out, audit, captured, source="made up", control=control)
     page = (out / "index.html").read_text()
-    assert "<h2>Margin solutions</h2>" in page and "<h2>The positive control</h2>" in page
+    assert ">Margin solutions</h2>" in page and ">The positive control</h2>" in page
     assert "Whether heads are at a margin solution was not asked" not in page
     assert "1 at the margin solution (nuclear)" in numbers["sentence"]
     assert "23 of 24 heads (K and Q, trained to the end)" in numbers["findings"][-1]

@@ -7,6 +7,7 @@ from attractor.analysis import BiasMatrix
 from attractor.analysis.bias import Method, bias_matrix
 from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError
+from attractor.report import bias_matrix as module
 from attractor.report.bias_matrix import write_bias_report
 from attractor.training import normalized_gradient_descent, sign_descent
 
@@ -33,12 +34,20 @@ def test_the_page_of_several_optimizers(matrix, tmp_path):
     np.testing.assert_array_equal(again.data["W"], matrix.data["W"])
 
 
+def test_many_optimizers_are_grouped_by_their_answers(matrix, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_ANSWERS", 1)
+    write_bias_report(tmp_path / "out", matrix, title="", source="")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<li>Maximizes the l_inf margin: signs &amp; more.</li>" in page
+    assert "<summary>Each of them, with its numbers</summary>" in page
+
+
 def test_the_page_of_one_optimizer_ranks_the_norms(matrix, tmp_path):
     one = BiasMatrix(matrix.data.isel(optimizer=[1]))
     write_bias_report(tmp_path / "out", one, title="signs", source="8 sets")
     page = (tmp_path / "out" / "report.html").read_text()
-    first = page.index("<td>l_inf</td>")
-    assert all(first < page.index(f"<td>{norm}</td>") for norm in ("frobenius", "l_1", "nuclear"))
+    first = page.index(">l_inf</th>")
+    assert all(first < page.index(f">{norm}</th>") for norm in ("frobenius", "l_1", "nuclear"))
     assert "same tokens in" not in page
     assert page.count("data:image/svg+xml") == 1
 

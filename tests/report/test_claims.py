@@ -1,6 +1,7 @@
 """The page on claims: counterexamples that a file can hold, and those that none can."""
 
 import json
+import re
 
 from attractor.cli.claims import claims_provenance
 from attractor.papers import get_claim
@@ -39,3 +40,22 @@ def test_one_that_no_file_holds_is_reported_with_the_reason(tmp_path):
         "report.html",
     ]
     assert not (tmp_path / "report" / "counterexamples").exists()
+
+
+def test_what_fails_comes_first_and_is_named(tmp_path):
+    holds, fails = "max-margin/global-path", "transformers-as-svms/global-convergence"
+    results = [
+        check_claim(get_claim(name), [trapped(8.0)], find_smallest=False) for name in (holds, fails)
+    ]
+    write_claims_report(
+        tmp_path / "out",
+        ClaimResults(tuple(results)),
+        source="data",
+        provenance=claims_provenance([holds, fails], None, 0),
+    )
+    page = (tmp_path / "out" / "report.html").read_text()
+    anchor = fails.replace("/", "-")
+    assert f'<li>1 fails: <a href="#{anchor}">{fails}</a></li>' in page
+    headings = re.findall(r"<details[^>]*><summary><h2[^>]*>(.*?)</h2>", page)
+    assert headings[0] == "1 fails" and len(headings) == 2
+    assert page.index(f'<h3 id="{anchor}"') < page.index(f'<h3 id="{holds.replace("/", "-")}"')

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -32,6 +33,9 @@ def test_the_report_of_what_is_not_realizable(tmp_path):
     page = (tmp_path / "report" / "report.html").read_text()
     first = page[page.index('<ul class="findings">') :]
     assert first.startswith('<ul class="findings"><li>The corpus is not realizable')
+    folded = re.findall(r"<details><summary>(.*?)</summary>", page)
+    assert folded[0] == "The assumptions in the way, one by one" and "Labels in conflict" in folded
+    assert "Assumptions not met: collocation" in page
     assert "Something &lt;else&gt;." in page and "four &amp; sentences" in page
     assert "http" not in page.replace("http://www.w3.org", "") and "<script" not in page
     for name in ("assumptions", "graphs", "collocation_realizable"):

@@ -43,6 +43,8 @@ def test_the_page_needs_no_network(written):
 def test_the_page_says_what_was_found(written, verdict):
     page = html.unescape((written[0] / "report.html").read_text())
     assert "certified to a relative gap of" in page
+    assert 'alt="Medians over trials. all trials: margin ratio rises from' in page
+    assert re.search(r'alt="The largest weight of a row is .* it is the one predicted\."', page)
     assert f"{float(verdict.margin_ratio.median()):.2f}" in page
     assert "In 100 % of the sequences attention ended on the token predicted beforehand" in page
 
@@ -69,7 +71,7 @@ def test_an_infeasible_prediction_names_the_constraints_that_conflict(
     assert named == {(1, 0, 1), (2, 1, 0)}
     page = (tmp_path / "report" / "report.html").read_text()
     assert "Constraints that conflict" in page and "are shown" not in page
-    assert "<tr><td>1</td><td>0</td><td>1</td><td>0.500</td></tr>" in page
+    assert '<tr><th scope="row">1</th><td>0</td><td>1</td><td>0.500</td></tr>' in page
 
 
 def test_several_data_sets_are_named_by_their_numbers(tmp_path, contradictory, solved):

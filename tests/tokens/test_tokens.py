@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
+from attractor.margin import MarginProblem
+from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
 
 
@@ -81,7 +83,9 @@ def good():
     [
         ({"keys": np.ones((3, 4))}, "keys", "sequences, tokens, dimension"),
         ({"keys": np.ones((0, 4, 5))}, "keys", "at least one"),
-        ({"keys": np.ones((3, 4, 5), np.float16)}, "keys", "float16"),
+        ({"rows": np.ones((3, 2), bool)}, "rows", r"Give \(3,\)"),
+        ({"rows": [0.5, 1, 1]}, "rows", "Give booleans"),
+        ({"rows": [0, 0, 0]}, "rows", "all are padding"),
         ({"keys": np.full((3, 4, 5), np.nan)}, "keys", r"\(0, 0, 0\) is nan"),
         ({"keys": np.ones((3, 1, 5))}, "keys", "no row has two tokens"),
         ({"queries": np.ones((2, 5))}, "queries", r"Give \(3, e\)"),
@@ -117,6 +121,25 @@ def test_weights_are_one_on_average_and_go_with_their_instances():
     several = Tokens(np.ones((2, 3, 4, 5)), np.ones((2, 3, 5)), weights=[[1, 1, 2], [0, 0, 5]])
     assert several.weights.mean((-1, -2)) == pytest.approx([1, 1])
     assert several[1].weights[:, 0].tolist() == [0, 0, 3]
+
+
+def test_rows_of_padding_are_left_out(rng):
+    keys, queries, labels = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 2, 5)), np.ones((3, 2))
+    rows = np.array([[1, 1], [1, 0], [0, 0]])
+    mask = np.broadcast_to(rows[..., None], (3, 2, 4))
+    tokens = Tokens(keys, queries, labels, mask, rows=rows)
+    assert tokens.mask.sum(-1).tolist() == [[4, 4], [4, 1], [1, 1]]
+    assert tokens.weights.tolist() == [[2, 2], [2, 0], [0, 0]]
+    selection = attended_tokens(tokens, rng.normal(size=(5, 5)))
+    problem = MarginProblem.from_selection(tokens, selection)
+    assert {*zip(problem.sequence, problem.query, strict=True)} == {(0, 0), (0, 1), (1, 0)}
+    both = Tokens(keys, queries, weights=[[1, 3], [2, 5], [7, 7]], rows=rows).weights
+    assert both.tolist() == [[1, 3], [2, 0], [0, 0]]
+    assert Tokens(keys, queries, rows=np.ones((3, 2), bool)).weights is None
+    one = Tokens(keys, queries[:, 0], rows=rows[:, 0])
+    assert one.weights[:, 0].tolist() == [1.5, 1.5, 0]
+    several = Tokens(keys[None], queries[None], rows=rows[None])[[0]]
+    np.testing.assert_array_equal(several.weights[0], tokens.weights)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 import inspect
 import io
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import attractor
-from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.errors import DivergenceWarning, InvalidInputError, PrecisionWarning
 
 torch = pytest.importorskip("torch")
 
@@ -304,6 +305,7 @@ def test_settings_out_of_range_are_named(name, value):
     with pytest.raises(InvalidInputError) as raised:
         MirrorDescent(model(), **{"lr": 0.1, name: value})
     assert raised.value.argument == name
+    assert not raised.value.remedy.endswith("such as 0")  # which would leave weights as they are
     with pytest.raises(InvalidInputError):
         MirrorDescent([{"params": model(), name: value}], 0.1)
 
@@ -333,6 +335,38 @@ def test_it_warns_once_of_steps_that_weights_cannot_follow(settings, start, foun
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         one_weight([start, start], 1.0, lr=1e-4, p=1.1, steps=2)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [({"normalize": False}, "or set normalize=True"), ({"normalize": True}, "")],
+)
+def test_it_warns_once_of_weights_that_are_no_longer_finite(settings, advice, named):
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)).double()
+    given = layers.named_parameters() if named else layers.parameters()
+    optimizer = MirrorDescent(given, lr=100.0, p=1.1, **settings)
+    x = torch.randn(16, 3, dtype=torch.float64)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(140):
+            optimizer.zero_grad()
+            (100 * layers(x)).exp().sum().backward()
+            optimizer.step()
+    (said,) = (str(one.message) for one in caught if one.category is DivergenceWarning)
+    name = r"the parameter 0\.weight" if named else r"parameter 0 of group 0, of shape \(4, 3\),"
+    assert re.match(rf"MirrorDescent: {name} holds NaN or infinity after step \d+: lower lr", said)
+    assert "(it is 100)" in said and advice in said
+    assert said.count("normalize") == (advice != "")
+
+
+def test_large_finite_weights_are_no_divergence():
+    weights = [torch.nn.Parameter(torch.full((4,), 2.0e38))]  # whose sum is infinite
+    optimizer = MirrorDescent(weights, p=2.0)
+    weights[0].grad = torch.ones(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.step()
 
 
 def test_it_can_be_tried_on_exact_gradients():

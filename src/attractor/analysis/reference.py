@@ -105,7 +105,7 @@ def solve_for(
         predicted = _one_for_each(selection, tokens)
         masks = np.broadcast_to(predicted.mask[:, None, None], masks.shape)
         description = "the selection given"
-    elif selection in _REACHED:
+    elif isinstance(selection, str) and selection in _REACHED:
         if selection == "reached at end":
             masks = np.broadcast_to(masks[:, :, -1:], masks.shape)
         description = _REACHED[selection]

@@ -16,9 +16,9 @@ from rich.table import Table
 from attractor.analysis.comparison import COMPARED
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.checks import check_kinds
-from attractor.errors import TrialStatus
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin import Solution
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 from attractor.storage import write_file
 from attractor.training import Trajectory
 
@@ -31,20 +31,23 @@ _LABELS = "labels, which the tokens of this run do not carry"
 _HEAD = "a linear head that is trained beside attention"
 _MOST_VARIANTS = 12
 """Combinations of hyperparameters that a table shows."""
+_COLUMNS, _COLUMNS_OF_ONE = ("mean", "median", "5 %", "95 %"), ("value",)
+_NUMBER = len("1 - 1.9e-4")
+"""Characters of a column of numbers, which are not broken at 80 characters a line."""
 _MEASURES = {
     "margin_ratio": "margin ratio",
     "correlation": "correlation",
     "label_margin_ratio": "label margin ratio",
     "label_correlation": "label correlation",
     "kkt_residual": "KKT residual",
-    "selected_probability": "softmax on selected",
+    "selected_probability": "selected probability",
     "norm": "norm of W",
     "loss": "loss",
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verdict(Printed):
+class Verdict(Plotted, Printed):
     """Measures of every trial of a training run against the solution of a margin problem.
 
     Attributes:
@@ -249,10 +252,12 @@ class Verdict(Printed):
             caption_justify="left",
         )
         table.add_column(f"at the last {self.axis}", no_wrap=True)
-        for column in ("mean", "median", "5 %", "95 %"):
-            table.add_column(column, justify="right")
+        for column in _COLUMNS if summary["trials"] > 1 else _COLUMNS_OF_ONE:
+            table.add_column(column, justify="right", min_width=_NUMBER)
         for name in self._measured:
             words = _MEASURES[name]
+            if name == "norm" and "p" in self.trajectory.settings.get("parameterization", ""):
+                words = "norm of p"
             table.add_row(words, *_shown_statistics(self._at_end(name)))
         self._add_variants(table)
         table.add_section()
@@ -289,6 +294,16 @@ class Verdict(Printed):
         flat = last[[name for name in last if set(last[name].dims) == {*trial}]]
         write_file(path, flat.to_dataframe(dim_order=trial).to_csv())
 
+    def _picture(self) -> tuple[str, dict[str, xr.Dataset]]:
+        if self.trajectory.weights_kept == "last":
+            raise InvalidInputError(
+                "verdict",
+                "the matrices of earlier records were not kept, to save memory",
+                'Train by train(..., weights="all"), or with fewer recorded steps',
+            )
+        runs = {words: one.data for words, one in self.by_hyperparameters.items()}
+        return "direction_figure", runs
+
     def _print(self, console: Console) -> None:
         console.print(self.table())
 
@@ -304,7 +319,7 @@ class Verdict(Printed):
         trials = summary["trials"]
         facts = [
             ("geometry", summary["geometry"]),
-            ("feasible problems", f"{summary['feasible']} of {trials}"),
+            ("feasible", f"{summary['feasible']} of {trials}"),
         ]
         if self.label is not None:
             facts.append(("labels separable", f"{summary['label_separable']} of {trials}"))
@@ -312,12 +327,12 @@ class Verdict(Printed):
             facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
         if "selection_as_predicted" in summary:
             facts.append(
-                ("as predicted, trials", f"{summary['selection_as_predicted']} of {trials}")
+                ("selection as predicted", f"{summary['selection_as_predicted']} of {trials}")
             )
-            facts.append(("as predicted, rows", f"{100 * summary['rows_as_predicted']:.1f} %"))
-        facts.append(("worst certified gap", shown(summary["largest_gap"])))
+            facts.append(("rows as predicted", f"{100 * summary['rows_as_predicted']:.1f} %"))
+        facts.append(("largest gap", shown(summary["largest_gap"])))
         ended = ", ".join(f"{count} {name}" for name, count in summary["status"].items())
-        facts.append(("trials", ended))
+        facts.append(("status", ended))
         facts.extend(("[red]ERROR[/red]", text) for text in self.errors)
         return facts
 
@@ -343,8 +358,10 @@ class Verdict(Printed):
 
 
 def _shown_statistics(values: xr.DataArray) -> list[str]:
-    """Mean, median and the two percentiles, for a table."""
+    """Mean, median and the two percentiles, for a table; of one trial its number."""
     numbers = statistics(values.values)
+    if values.size == 1:
+        return [shown(numbers["median"])]
     return [shown(numbers[column]) for column in ("mean", "median", "low", "high")]
 
 
@@ -412,5 +429,5 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return "-"
     if 0 < abs(1 - value) < 1e-3:
-        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}"
+        return f"1 {'-' if value < 1 else '+'} {abs(1 - value):.1e}".replace("e-0", "e-")
     return f"{value:.5g}"

@@ -406,7 +406,9 @@ class UserLoss(Loss):
             except Exception as error:  # the user's own code may raise anything
                 shape = "a number" if classes is None else f"{classes} logits"
                 raise InvalidInputError(
-                    "loss", f"{self.name} fails for {shape} and a target: {error}", remedy
+                    "loss",
+                    f"{self.name} fails for {shape} and a target: {_first_line(error)}",
+                    remedy,
                 ) from error
         if not fits:
             raise InvalidInputError(
@@ -444,3 +446,8 @@ def get_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss:
 def is_margin_loss(name: str) -> bool:
     """Whether a loss of this library with this name decreases with the margin ``y f``."""
     return isinstance(_LOSSES.get(name), MarginLoss)
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says in its first sentence: that of a traced array has a page."""
+    return str(error).strip().partition("\n")[0].rstrip(".")

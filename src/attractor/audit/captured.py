@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_count, check_function, check_items, check_kind, shown
 from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.precision import LARGEST, as_float64, as_integers, as_plain, check_shape
+from attractor.records import Described, Rows
 
 
 class CaptureStatus(StrEnum):
@@ -145,7 +146,7 @@ class CapturedLayer:
         return head * self.keys.shape[1] // self.heads
 
 
-class Captured:
+class Captured(Described):
     """Heads of a model on texts: what ``capture_heads`` found, or arrays of any other origin.
 
     A layer is read from its file when it is asked for, one at a time.
@@ -196,6 +197,21 @@ class Captured:
         self.special = _flags("special", special, self.token.shape, False)
         self.origin = _origin(origin)
         self._layers = dict(layers)
+
+    def __repr__(self) -> str:
+        count, tokens = self.token.shape
+        return (
+            f"Captured({len(self.layers)} layers at {count:,} queries of up to {tokens:,} tokens)"
+        )
+
+    def _summary(self) -> tuple[str, Rows]:
+        count, tokens = self.token.shape
+        rows = [
+            ("layers", ", ".join(map(str, self.layers))),
+            ("queries", f"{count:,} of {len(np.unique(self.document)):,} documents"),
+            ("tokens of a query", f"up to {tokens:,}"),
+        ]
+        return "Captured heads", rows + sorted(self.origin.items())
 
     @property
     def layers(self) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.audit.result import MOST_ROWS, print_table
-from attractor.records import Printed, load_data, save_data
+from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +43,7 @@ VARIABLES = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class CheckpointAudit(Printed):
+class CheckpointAudit(Plotted, Printed):
     """Which way every head moves, from each checkpoint to the last.
 
     Attributes:
@@ -73,6 +73,9 @@ class CheckpointAudit(Printed):
     def to_xarray(self) -> xr.Dataset:
         """The labeled arrays."""
         return self.data
+
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return "checkpoint_figure", self.data
 
     def _print(self, console: Console) -> None:
         from attractor.audit.checkpoint_words import (

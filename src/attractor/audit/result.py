@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.records import Printed, load_data, save_data
+from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,7 +104,7 @@ class Margin(StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Audit(Printed):
+class Audit(Plotted, Printed):
     """What an audit found of every head.
 
     Attributes:
@@ -135,6 +135,9 @@ class Audit(Printed):
         """The labeled arrays."""
         return self.data
 
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return "audit_map_figure", self.data
+
     def _print(self, console: Console) -> None:
         from attractor.audit.heads import (
             asked_for_margins,
@@ -151,7 +154,7 @@ class Audit(Printed):
         aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
-        print_table(console, names, rows, wrapped=("pairing", "margin", "prompt"))
+        print_table(console, names, rows, wrapped=("margin", "prompt"))
 
 
 def print_table(
@@ -171,7 +174,8 @@ def print_table(
     """
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    narrow = console.width < Printed.width
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=narrow)
     for name in names:
         table.add_column(name, no_wrap=name not in wrapped)
     for row in rows:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.audit.captured import CapturedLayer
+from attractor.audit.captured import CapturedLayer, Projections
 from attractor.tokens import Tokens
 
 _ROUNDING = 100
@@ -56,22 +56,47 @@ def trained_factors(
         InvalidInputError: If there is no such head.
     """
     shared = layer.key_head(head)
-    keys = layer.keys[:, shared].astype(np.float64)
-    queries = layer.queries[:, head].astype(np.float64)
-    left = right = np.eye(queries.shape[1])
-    made = layer.projections
+    keys, queries, left, right = coordinates(
+        layer.keys[:, shared], layer.queries[:, head], layer.projections, head, shared
+    )
+    tokens = Tokens(keys=keys, queries=queries[:, None], mask=layer.allowed[:, None])
+    return tokens, left, right
+
+
+def coordinates(
+    keys: Float[np.ndarray, "*tokens width"],
+    queries: Float[np.ndarray, "*rows width"],
+    made: Projections | None,
+    head: int,
+    shared: int,
+) -> tuple[
+    Float[np.ndarray, "*tokens d"],
+    Float[np.ndarray, "*rows e"],
+    Float[np.ndarray, "width d"],
+    Float[np.ndarray, "width e"],
+]:
+    """Keys and queries of a head in the coordinates of ``trained_factors``, and ``A`` and ``B``.
+
+    Args:
+        keys: Keys, up to a constant.
+        queries: Queries, any scale of the scores included.
+        made: The matrices that made them, None where they are not known.
+        head: The number of the head.
+        shared: The number of its key head.
+    """
+    keys, queries = keys.astype(np.float64), queries.astype(np.float64)
+    left = right = np.eye(queries.shape[-1])
     if made is not None and made.key is not None:
         inverse, left = _of_rows(made.key[shared])
         keys = keys @ inverse.T
     if made is not None:
-        bias = np.zeros(queries.shape[1]) if made.bias is None else made.bias[head].astype(float)
+        bias = np.zeros(queries.shape[-1]) if made.bias is None else made.bias[head].astype(float)
         inverse, right = _of_rows(made.query[head])
         queries = (queries - bias) @ inverse.T
         if made.bias is not None:
-            queries = np.concatenate([queries, np.ones((len(queries), 1))], -1)
+            queries = np.concatenate([queries, np.ones((*queries.shape[:-1], 1))], -1)
             right = np.concatenate([right, bias[:, None]], -1)
-    tokens = Tokens(keys=keys, queries=queries[:, None], mask=layer.allowed[:, None])
-    return tokens, left, right
+    return keys, queries, left, right
 
 
 def _of_rows(weights: Any) -> tuple[Float[np.ndarray, "rank width"], Float[np.ndarray, "width r"]]:

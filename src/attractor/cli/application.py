@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,13 +15,14 @@ from attractor.version import __version__
 
 COMMANDS = {
     "demo": "Run the whole path on handwritten digits, and write a report with pictures.",
-    "check": "Solve for the direction training must take, train, compare the two, and write a "
-    "report with pictures.",
-    "corpus": "Find the collocation and the orders that a corpus hides, check what next-token "
-    "theory assumes of it, and write a report with pictures; with --train, train on it and say "
-    "where it went.",
+    "check": "Solve for the direction training must take, train, compare the two; with --out "
+    "write a report with pictures.",
+    "corpus": "Find the collocation and the orders that a corpus hides, and check what "
+    "next-token theory assumes of it; with --train, train on it and say where it went; with --out "
+    "write a report with pictures.",
     "audit": "Say what the heads of a pretrained transformer select on texts, which of them pair "
-    "keys with queries in a way that random pairings do not, and write a report with pictures.",
+    "keys with queries in a way that random pairings do not; with --out write a report with "
+    "pictures.",
     "prompt-length": "Say how long a prompt must be for an attention head to act as over "
     "infinitely many tokens, where over Gaussian tokens it is affine, and how far it is from "
     "affine however long the prompt is.",
@@ -31,12 +35,14 @@ COMMANDS = {
     "basins": "Train from many random starts, count the selections they settle on, and draw which "
     "start of a plane reaches which.",
     "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
-    "risk, blocks of the head, balance and the gap to the optimum, with gradient flow on infinite "
-    "prompts drawn over; writes a report with figures, a table and NetCDF.",
+    "risk, blocks of the head, balance and the gap to the optimum, beside gradient flow on "
+    "infinite prompts; with --out write a report with figures, a table and NetCDF.",
     "sweep": "Run an experiment at every point of a grid, a million trials, here or on a cluster; "
     "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
     "figures": "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
+    "compare": "Put two results of one kind side by side: settings that differ, numbers with their "
+    "intervals, and differences of trials on the same data.",
     "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",
     "example": "Write an example file.",
 }
@@ -57,19 +63,70 @@ SHORT = {
     "sweep": "An experiment at every point of a grid, with maps.",
     "claims": "Check the papers' statements on their data or yours.",
     "figures": "Draw the papers' figures, with the data behind them.",
+    "compare": "Two results side by side, with differences.",
     "reproduce": "Make a result again, and say what differs.",
     "example": "Write a file to start from.",
 }
 """The same in one line of the list of commands."""
 
 
+_UsageError: Any = typer.BadParameter.__base__
+"""What a command line raises that cannot be read; typer has no name for it."""
+
+
+called: list[str] = []
+"""The words of the command line, for the suggestion of a longer one."""
+
+
 class LazyGroup(TyperGroup):
     """A group of placeholders; the module of a command is imported when it is called."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        *more: Any,
+        standalone_mode: bool = True,
+        **how: Any,
+    ) -> Any:
+        """Runs a command line; one that cannot be read has its JSON object, too."""
+        called[:] = sys.argv[1:] if args is None else args
+        if not standalone_mode:
+            return super().main(args, *more, standalone_mode=False, **how)
+        try:
+            code = super().main(args, *more, standalone_mode=False, **how)
+        except _UsageError as error:
+            error.show()
+            if "--json" in called:
+                print(json.dumps(_unreadable(error)))
+            code = error.exit_code
+        sys.exit(code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, in place of its placeholder."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and typer.main.get_command(load_command(name)), rest
+
+
+def _unreadable(error: Any) -> dict[str, Any]:
+    """The JSON object of a command line that cannot be read."""
+    words: list[str] = []
+    context = error.ctx
+    while context is not None and context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    parameter = getattr(error, "param", None)
+    named = getattr(error, "option_name", None) or (parameter and parameter.name)
+    message = error.format_message()
+    return {
+        "command": " ".join(words) or None,
+        "exit_code": error.exit_code,
+        "error": {
+            "message": message,
+            "argument": named,
+            "problem": message,
+            "remedy": f"`{' '.join(['attractor', *words])} --help` says what there is",
+        },
+    }
 
 
 def load_command(name: str) -> typer.Typer:
@@ -79,7 +136,7 @@ def load_command(name: str) -> typer.Typer:
     if hasattr(module, "app"):
         return module.app
     one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    one.command(name, help=getattr(module, "HELP", None))(getattr(module, stem))
+    one.command(name, help=COMMANDS[name], epilog=module.EPILOG)(getattr(module, stem))
     return one
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.checks import naming
-from attractor.cli.application import COMMANDS
 from attractor.cli.documents import check_documents, read_documents
-from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import AUDIT, CHECKPOINT
@@ -36,12 +36,12 @@ _LOOKED_AT = 20
 _STATEMENT = "direction of attention under gradient descent"
 _MOST_LAYERS = 10_000
 
-HELP = (
-    f"{COMMANDS['audit']}\n\n"
+EPILOG = ending(
+    "audit",
     "MODEL is the folder that a model of transformers and its tokenizer were saved in, TEXTS a "
     "file with a document a line or a folder of .txt files; or MODEL is a .nc file of heads "
     "captured before, and nothing follows it. No model is downloaded, and no code of a folder is "
-    "run.\n\n"
+    "run.",
     "A rule is learned from what a head selects in half of the documents and has to predict what "
     "it selects in the others; so are rules for the head with its pairing of queries and keys "
     "drawn at random. A head that does better than all draws of all heads has a pairing that is "
@@ -50,11 +50,11 @@ HELP = (
     "--control says how sure that question is of its answer on heads of these sizes. With "
     "--checkpoints, it is said of every head whether it grew or shrank since, and whether the rest "
     "of its change goes toward the margin solution of what it selects now, further than changes of "
-    "heads turned at random.\n\n"
+    "heads turned at random.",
     "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
     "and `attractor reproduce --data` go on from it without the model. "
     "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
-    "0 done, whatever was found; 2 bad input; 130 interrupted."
+    "0 done, whatever was found; 2 bad input; 130 interrupted.",
 )
 
 
@@ -127,14 +127,14 @@ def audit(
         Path | None,
         typer.Option(help="Folder to go on from if interrupted; new or of this call."),
     ] = None,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Captures heads, audits them, and reports."""
     arguments = _recorded(locals())
-    with session("audit", as_json=as_json, quiet=quiet) as current:
+    with session("audit", as_json=as_json, quiet=quiet, out=[out]) as current:
         report = OutputFolder("out", out, AUDIT, replaced=True)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
         inputs += [Input("checkpoints", one) for one in checkpoints or ()]
@@ -167,6 +167,7 @@ def audit(
                 assert texts is not None
                 place = kept.enter_context(_place_for_capture(out))
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
+                current.takes("Capture and audit of a model of six layers", 120, out)
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
                 models, files = files, [place / _capture_name(n, files) for n in range(len(files))]
                 for folder, file in zip(models, files, strict=True):
@@ -211,15 +212,18 @@ def audit(
                 store=store,
                 **margins,
             )
-            current.say_lines(str(found).splitlines())
+            current.show(found)
             current.say(*sentences(found.data)[1:])
+            if control:
+                current.takes("The positive control", 60, out)
             controlled = _control(captured, alpha, seed, current.progress) if control else None
             if controlled is not None:
                 current.say(control_sentence(controlled))
             if moved is not None:
-                current.say_lines(str(moved).splitlines())
+                current.show(moved)
             if out is None:
                 current.result(**summary(found, controlled, moved))
+                current.unwritten()
                 return
             from attractor.report.audit import PAGE, write_audit_report
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -24,14 +22,8 @@ from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
-from attractor.storage import (
-    Input,
-    OutputFolder,
-    atomic_directory,
-    check_paths,
-    existing_file,
-    write_file,
-)
+from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage.markers import BASINS as MARKER, REPORT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,19 +31,22 @@ if TYPE_CHECKING:
 
     from attractor.files import LoadedTokens
 
-MARKER = "shares.nc"
-"""The file by which a folder of this command is known."""
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
 
-HELP = about_tokens(f"{COMMANDS['basins']} Starts are random even if the file names one.")
+EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 
 def basins(
     file: TokenFile,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for pictures and data, new or of an earlier run.")
-    ] = Path("attractor-basins"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Folder for the report, new or of an earlier run; without it nothing is written.",
+        ),
+    ] = None,
     optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[
@@ -102,17 +97,16 @@ def basins(
 ) -> None:
     """Counts where random starts end."""
     arguments = recorded(locals())
-    with session("basins", as_json=as_json, quiet=quiet) as current:
+    with session("basins", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
 
-        from attractor import plots
         from attractor.analysis.basins import basin_map, basin_shares
         from attractor.cli.inputs import need_head, plan, read_tokens
         from attractor.cli.provenance import report_provenance
-        from attractor.provenance import embed_all
+        from attractor.report.basins import basins_summary, write_basins_report
 
         loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
@@ -125,19 +119,21 @@ def basins(
             "progress": current.progress,
         }
         shares = basin_shares(*problem, starts=starts, scale=scale, seed=seed, **training)
-        current.say(str(shares))
+        current.show(shares)
         plane = spanned_plane(shares.data) if with_map else None
         drawn = None
         if plane is not None:
             drawn = basin_map(
                 *problem, plane=plane, extent=extent, resolution=resolution, **training
             )
-            current.say(str(drawn))
+            current.show(drawn)
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
-        studies = [shares.data] if drawn is None else [shares.data, drawn.data]
-        colors = plots.selection_colors(*studies)
-        summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+        if out is None:
+            summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+            current.result(**summary)
+            current.unwritten()
+            return
         provenance = report_provenance(
             "basins",
             arguments,
@@ -145,18 +141,10 @@ def basins(
             seeds=[seed],
             settings={"optimizer": how.method.name, "steps": length},
         )
-        with atomic_directory(out, MARKER) as folder, plots.style():
-            shares.save(folder / MARKER)
-            write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
-            figure = plots.basin_shares_figure(shares.data, colors=colors)
-            plots.save_figure(figure, folder, "shares")
-            if drawn is not None:
-                drawn.save(folder / "map.nc")
-                figure = plots.basin_map_figure(drawn.data, colors=colors)
-                plots.save_figure(figure, folder, "map")
-            embed_all(folder, provenance)
-        current.say(f"Pictures and data: {out.absolute()}")
-        current.result(folder=str(out.absolute()), **summary)
+        source = f"{file.name}: {starts:,} random starts, {how.method.name}, {length:,} steps"
+        write_basins_report(out, shares, drawn, source=source, provenance=provenance)
+        current.wrote("report", out / REPORT, folder=str(out.absolute()))
+        current.result(**basins_summary(shares, drawn))
 
 
 def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import shlex
 from typing import TYPE_CHECKING
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -20,6 +19,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
+from attractor.cli.verdicts import has_arrived, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attractor.cli.inputs import Plan
     from attractor.geometry import Geometry
 
-HELP = about_tokens(COMMANDS["check"])
+EPILOG = about_tokens("check")
 
 _NOT_BEFOREHAND = (
     "The head is trained, and where it goes decides which tokens attention keeps: the direction is "
@@ -39,7 +39,7 @@ _NOT_BEFOREHAND = (
 
 def check(
     file: TokenFile,
-    out: Report = Path("attractor-check"),
+    out: Report = None,
     selection: SelectedTokens = None,
     steps: Steps = None,
     lr: OptionalLearningRate = None,
@@ -50,7 +50,7 @@ def check(
 ) -> None:
     """Predicts, trains, compares and reports."""
     arguments = recorded(locals())
-    with session("check", as_json=as_json, quiet=quiet) as current:
+    with session("check", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
@@ -68,8 +68,8 @@ def check(
         from attractor.cli.provenance import report_provenance
         from attractor.first_use import import_meanwhile
         from attractor.geometry import Frobenius
-        from attractor.report.summary import infeasible_count
-        from attractor.report.words import prediction_sentences, verdict_sentences
+        from attractor.report.summary import infeasible_count, report_summary
+        from attractor.report.words import prediction_sentences
         from attractor.training import train
 
         loaded = read_tokens(file)
@@ -102,7 +102,22 @@ def check(
             )
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
-            current.say(verdict.table(), *verdict_sentences(verdict))
+            say_verdict(current, verdict)
+            if not has_arrived(verdict):
+                longer = current.again(steps=4 * how.steps)
+                current.suggest(longer, "to see whether training gets there")
+        if infeasible:
+            current.exit_code = ExitCode.INFEASIBLE
+            conflicts = f"attractor solve {shlex.quote(str(file))}"
+            current.suggest(conflicts, "for the constraints that conflict")
+        elif predicted is None and verdict is not None and not verdict.feasible.any():
+            current.exit_code = ExitCode.INFEASIBLE
+        prediction = None if predicted is None else predicted.solution
+        numbers = loaded.tokens.instance_numbers
+        if out is None:
+            current.result(**report_summary(prediction, verdict, numbers))
+            current.unwritten()
+            return
         provenance = report_provenance(
             "check",
             arguments,
@@ -114,19 +129,14 @@ def check(
 
         summary = write_report(
             out,
-            prediction=None if predicted is None else predicted.solution,
+            prediction=prediction,
             verdict=verdict,
             about="" if predicted is None else f"{about}",
             why=_NOT_BEFOREHAND if predicted is None else predicted.sentence,
             source=f"{file.name}: {loaded.tokens!r}",
-            instance_numbers=loaded.tokens.instance_numbers,
+            instance_numbers=numbers,
             provenance=provenance,
         )
-        if infeasible:
-            current.exit_code = ExitCode.INFEASIBLE
-            current.say("The report names the constraints that conflict.")
-        elif predicted is None and verdict is not None and not verdict.feasible.any():
-            current.exit_code = ExitCode.INFEASIBLE
         current.wrote("report", out / REPORT, **summary)
 
 

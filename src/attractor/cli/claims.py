@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.interruption import behind
+from attractor.cli.options import Json, Quiet, Report, Seed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.files.reading import ANY
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -20,10 +21,15 @@ from attractor.storage.markers import REPORT
 if TYPE_CHECKING:
     from attractor.files import DataSet
     from attractor.papers.claim import Claim
+    from attractor.papers.results import ClaimResults
     from attractor.provenance import Provenance
 
-HELP = (
-    f"{COMMANDS['claims']}\n\n"
+SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 3.5, 0.7, 300
+"""What a claim takes on the paper's data, and on the user's: the mean over claims; what training
+of classifiers takes besides, once."""
+
+EPILOG = ending(
+    "claims",
     "Without a name, --of, --all or --data the claims are listed, a line each; --statements lists "
     "every statement, figure and table of the papers with the claims and figures that check it, or "
     "the reason why there are none, and so does the report of --of and --all. An outcome is "
@@ -40,7 +46,7 @@ HELP = (
     "minutes longer for it. "
     "`attractor check --help` shows what a token file holds, `attractor corpus --help` what a "
     "corpus does, and `attractor prompt-length --help` what a head file does. Exit codes: 0 done, "
-    "whatever the outcomes; 2 bad input; 130 interrupted."
+    "whatever the outcomes; 2 bad input; 130 interrupted.",
 )
 
 
@@ -68,15 +74,13 @@ def claims(
             help="Token file, corpus, head, in-context tasks or classifier results.",
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-claims"),
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Lists or checks claims."""
-    with session("claims", as_json=as_json, quiet=quiet) as current:
+    with session("claims", as_json=as_json, quiet=quiet, out=[out]) as current:
         if names and (of or everything):
             raise InvalidInputError(
                 "NAME", "it was given beside --of or --all", "Give the one or the other"
@@ -104,12 +108,13 @@ def claims(
             current.result(claims=lines)
             return
 
+        from attractor.files.classifiers import ClassifierCase
         from attractor.papers.check import check_claim
         from attractor.papers.hypotheses_table import check_hypotheses
         from attractor.papers.results import ClaimResults
         from attractor.papers.statement import all_statements
         from attractor.progress import progress_bar
-        from attractor.report.claims import write_claims_report
+        from attractor.report.claims import claims_summary, write_claims_report
 
         left_out = []
         if data is not None and cases is not None:
@@ -118,31 +123,68 @@ def claims(
                 count = f"{len(left_out)} claim{'s' if len(left_out) > 1 else ''}"
                 current.say(f"Left out: {count} about data that are no {cases[0].kind.words}.")
         tables = [] if cases is None or names else [check_hypotheses(case) for case in cases]
-        current.say(*(table.table() for table in tables))
-        found = []
+        current.show(*tables)
+        whole = bool(everything or of)
+        seconds = (SECONDS if cases is None else SECONDS_ON_DATA) * len(chosen)
+        if cases is None and any(claim.takes is ClassifierCase for claim in chosen.values()):
+            seconds += SECONDS_OF_CLASSIFIERS
+        count = f"{len(chosen)} claim{'s' * (len(chosen) > 1)}"
+        current.takes(count, seconds, out)
+        found, stopped = [], None
         with progress_bar("Checking", len(chosen), enabled=current.progress) as advance:
-            for name, claim in chosen.items():
-                advance.note(name)
-                begun = time.perf_counter()
-                found.append(check_claim(claim, cases, seed=seed))
-                advance(1)
-                if everything or of:  # for minutes, so that a log should say how far it is
-                    how = f"{len(found)} of {len(chosen)}, {time.perf_counter() - begun:.1f} s"
-                    current.say_lines([f"{name}: {found[-1].outcome.value} ({how})"])
+            try:
+                for name, claim in chosen.items():
+                    advance.note(name)
+                    begun = time.perf_counter()
+                    found.append(check_claim(claim, cases, seed=seed))
+                    advance(1)
+                    if whole:  # for minutes, so that a log should say how far it is
+                        how = f"{len(found)} of {len(chosen)}, {time.perf_counter() - begun:.1f} s"
+                        current.say_lines([f"{name}: {found[-1].outcome.value} ({how})"])
+            except BaseException as error:
+                if behind(error) is None or not found:
+                    raise
+                stopped = error
         results = ClaimResults(tuple(found))
-        current.say(results.table(), *(f"* {words}" for words in results.explanations()))
-        provenance = claims_provenance(list(chosen), cases, seed)
+        current.show(results)
+        _next(current, results, cases)
+        if stopped is not None:
+            rest = "they are in the report" if out is not None else "no report is written"
+            current.say(f"Stopped after {len(found)} of {count}: {rest}.")
+        statements_of = all_statements(of) if whole else ()
+        if out is None:
+            summary = claims_summary(results, tables, statements_of)
+            current.result(left_out=left_out, **summary)
+            if stopped is not None:
+                raise stopped
+            current.unwritten("A report, with the data on which claims fail")
+            return
         source = "The papers' own data." if data is None else f"Data: {data.name}"
         summary = write_claims_report(
-            out, results, source=source, provenance=provenance, hypotheses=tables,
-            statements=all_statements(of) if of or everything else (),
+            out, results, source=source, hypotheses=tables, statements=statements_of,
+            provenance=claims_provenance([one.claim.name for one in found], cases, seed),
         )  # fmt: skip
         for name, claim in summary["claims"].items():
             if "file" in claim.get("counterexample", {}):
                 reader = chosen[name].takes.kind.reader
                 stored = out / claim["counterexample"]["file"]
-                current.say(f"Counterexample: {stored}; `{reader}` reads it.")
+                current.say_lines([f"Counterexample, which is read by: {reader} {stored}"])
         current.wrote("report", out / REPORT, left_out=left_out, **summary)
+        if stopped is not None:
+            raise stopped
+
+
+def _next(current: Session, results: ClaimResults, cases: Sequence[DataSet] | None) -> None:
+    """The next command where an outcome says nothing about the claim."""
+    from attractor.papers.claim import Outcome
+
+    unmet = [one.claim.name for one in results if one.outcome is Outcome.ASSUMPTION_NOT_MET]
+    if unmet and cases is not None:
+        why = "on data that meet the assumptions, the paper's"
+        current.suggest(f"attractor claims {unmet[0]}", why)
+    open_ones = [one.claim.name for one in results if one.outcome is Outcome.NOT_SETTLED]
+    if open_ones:
+        current.suggest(current.again(seed=1), "for what is not settled, other draws")
 
 
 def _list_statements(current: Session, of: str | None) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import Session, session
-from attractor.cli.texts import layout_table
+from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.corpus import CORPUS_LAYOUT, CorpusCase
+from attractor.next_token.vocabulary import MOST_TRAINED
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
@@ -26,16 +26,18 @@ STEPS = 900
 """Steps of each stage, as published."""
 LARGEST = 1_000_000
 """Samples of the largest corpus in which more than its structure is looked for."""
+QUICK, SECONDS = 2000, 35
+"""Samples trained on in a few seconds, and the seconds that more of them take."""
 CONTEXT_DIMENSION = 16
 """Dimension of the vectors of contexts, where none is given with --embedding."""
 
-HELP = (
-    f"{COMMANDS['corpus']}\n\n"
+EPILOG = ending(
+    "corpus",
     "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
-    "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.\n\n\b\n"
-    + layout_table(CORPUS_LAYOUT)
-    + "\n\n`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever "
-    "was found; 2 bad input; 130 interrupted."
+    "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.",
+    layout_block(CORPUS_LAYOUT),
+    "`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever was "
+    "found; 2 bad input; 130 interrupted.",
 )
 
 
@@ -43,16 +45,18 @@ def corpus(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Text, or arrays in .npz or .safetensors.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-corpus"),
+    out: Report = None,
     context: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens before the label in a context; default: all of them."),
     ] = None,
     vocabulary: Annotated[
         int | None,
-        typer.Option(min=1, help="Tokens that keep their names; the rarer ones become one."),
+        typer.Option(
+            min=1,
+            help="Tokens that keep their names; the rarer ones become one. With --train at most "
+            f"{MOST_TRAINED - 1}.",
+        ),
     ] = None,
     embedding: Annotated[
         str | None,
@@ -73,9 +77,16 @@ def corpus(
 ) -> None:
     """Reads a corpus, finds its structure, trains, and reports."""
     arguments = recorded(locals())
-    with session("corpus", as_json=as_json, quiet=quiet) as current:
+    with session("corpus", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
         existing_file(file, CorpusCase.missing)
+        if train and vocabulary is not None and vocabulary >= MOST_TRAINED:
+            raise InvalidInputError(
+                "vocabulary",
+                f"training takes at most {MOST_TRAINED - 1} tokens and one for all others, not "
+                f"{vocabulary}",
+                f"Give --vocabulary {MOST_TRAINED - 1}, or leave out --train",
+            )
 
         from attractor.files import load_corpus
         from attractor.next_token.vocabulary_embeddings import parse_embedding
@@ -84,6 +95,15 @@ def corpus(
             parse_embedding(embedding)
         loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
         whole = loaded.corpus
+        if train and whole.vocabulary_size > MOST_TRAINED:
+            current.complain(
+                "warning",
+                f"the vocabulary has {whole.vocabulary_size:,} tokens, and training takes at most "
+                f"{MOST_TRAINED - 1} and one for all others: no more than a smaller part is "
+                f"trained on. To train on all, give --vocabulary {MOST_TRAINED - 1}.",
+            )
+        if train and len(whole.positions) > QUICK:
+            current.takes("Structure and training", SECONDS * (0.3 + 0.7 * steps / STEPS), out)
 
         from attractor.cli.provenance import report_provenance
         from attractor.next_token import corpus_structure
@@ -93,7 +113,7 @@ def corpus(
         from attractor.report.corpus import CorpusReport, write_corpus_report
 
         structure = corpus_structure(whole)
-        current.say_lines(str(structure).splitlines())
+        current.show(structure)
         report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
         report.notices += loaded.notices
         if not structure.realizable:
@@ -105,6 +125,11 @@ def corpus(
         if train:
             _train(report, steps, current)
         current.say(*report.findings(), *report.notices)
+        _next(current, report, train, steps)
+        if out is None:
+            current.result(**report.summary())
+            current.unwritten()
+            return
         cited = [NEXT_TOKEN.bibtex("realizable data sets")]
         if not structure.realizable:
             cited.append(MECHANICS.bibtex("token-priority graphs with cycles"))
@@ -122,6 +147,20 @@ def corpus(
             ),
         )
         current.wrote("report", out / REPORT, **summary)
+
+
+def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> None:
+    """The next command: training where none was asked for, or more of it."""
+    from attractor.report.corpus_words import has_arrived
+
+    corpus = report.structure.corpus
+    nothing = report.part is None and report.conflicting is None
+    if not train and not (nothing and not report.structure.realizable):
+        large = corpus.vocabulary_size > MOST_TRAINED
+        fewer = {"vocabulary": MOST_TRAINED - 1} if large else {}
+        current.suggest(current.again(**fewer, train=True), "to see where training goes")
+    elif not all(map(has_arrived, report.trained)):
+        current.suggest(current.again(steps=4 * steps), "for what has not got there")
 
 
 def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from attractor.cli.options import Json, Quiet, Report, Seed
+import typer
+
+from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
@@ -19,18 +22,22 @@ STEPS = 3000
 LEARNING_RATE = 10.0
 DIGITS = (3, 8)
 
+EPILOG = ending(
+    "demo",
+    "Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a "
+    "sequence of 16 patches. Which patch does attention end on, and was it the predicted one?",
+)
+
 
 def demo(
-    out: Report = Path("attractor-demo"),
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
+    ] = Path("attractor-demo"),
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the whole path on handwritten digits, and write a report with pictures.
-
-    Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a
-    sequence of 16 patches. Which patch does attention end on, and was it the predicted one?
-    """
+    """Predicts, trains and verifies data sets of three sizes, and reports."""
     with session("demo", as_json=as_json, quiet=quiet) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)])
 

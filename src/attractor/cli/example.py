@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed
 from attractor.cli.session import session
-from attractor.cli.texts import layout_table
+from attractor.cli.texts import ending, layout_lines
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ARRAY_SUFFIXES
 from attractor.files.head import HEAD_LAYOUT
@@ -31,6 +32,7 @@ Folder = Annotated[Path | None, typer.Option("--out", help="Folder that PATH is 
 
 app = typer.Typer(
     help=COMMANDS["example"],
+    epilog=ending("example"),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -60,10 +62,9 @@ def tokens(
         save_tokens(file, one, LinearHead(heads.weight[0]))
         current.result(file=str(file.absolute()), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {one!r}:")
-        for name, (shape, meaning) in LAYOUT.items():
-            if name in ("keys", "queries", "labels", "head"):
-                current.say(f"  {name:<8} {shape:<10} {meaning}")
-        current.say(f"Next: attractor check {file}")
+        held = {name: LAYOUT[name] for name in ("keys", "queries", "labels", "head")}
+        current.say_lines(f"  {line}" for line in layout_lines(held))
+        current.suggest(f"attractor check {_quoted(file)}")
 
 
 @app.command()
@@ -111,7 +112,7 @@ def corpus(
         current.result(file=str(file.absolute()), sentences=len(sentences), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {len(sentences):,} sentences.")
         options = " --vocabulary 50 --context 3" if docstrings else ""
-        current.say(f"Next: attractor corpus {file}{options} --train")
+        current.suggest(f"attractor corpus {_quoted(file)}{options} --train")
 
 
 @app.command()
@@ -141,8 +142,8 @@ def head(
         current.say(f"Wrote {file.absolute()}", f"It holds {loaded.size_in_words}:")
         entries = loaded.to_arrays()[0]
         shown = {name: what for name, what in HEAD_LAYOUT.items() if name in entries}
-        current.say_lines(f"  {line}" for line in layout_table(shown).splitlines())
-        current.say(f"Next: attractor prompt-length {file} --error 0.1 --out report/")
+        current.say_lines(f"  {line}" for line in layout_lines(shown))
+        current.suggest(f"attractor prompt-length {_quoted(file)} --error 0.1 --out report/")
 
 
 @app.command()
@@ -175,7 +176,7 @@ def heads(
                 for head, rule in enumerate(rules)
             }
         )
-        current.say(f"Next: attractor audit {file} --out report/")
+        current.suggest(f"attractor audit {_quoted(file)} --out report/")
 
 
 @app.command()
@@ -199,7 +200,9 @@ def sweep(
         write_file(file, example_plan(file.name))
         current.result(file=str(file.absolute()))
         current.say(f"Wrote {file.absolute()}")
-        current.say(f"Next: attractor sweep {file} --store {file.with_suffix('.zarr')}")
+        current.suggest(
+            f"attractor sweep {_quoted(file)} --store {_quoted(file.with_suffix('.zarr'))}"
+        )
 
 
 def _destination(path: Path, folder: Path | None) -> Path:
@@ -207,3 +210,8 @@ def _destination(path: Path, folder: Path | None) -> Path:
     file = path if folder is None else folder / path
     check_paths([OutputFolder("out", folder), OutputFile("path", file)])
     return file
+
+
+def _quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))

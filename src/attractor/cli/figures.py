@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from attractor.papers.drawing import DrawnFigure
 
-HELP = (
-    f"{COMMANDS['figures']}\n\n"
+SECONDS = 5
+"""What a figure takes at size quick, in the mean; those that train models take minutes."""
+
+EPILOG = ending(
+    "figures",
     "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
     "holds already, with the same settings, are not computed again, and long work that was killed "
-    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 
@@ -92,6 +95,10 @@ def figures(
             files += figure_files(figure, out, as_published and bool(figure.artifact)).values()
         outputs = [OutputFolder("out", out), *(OutputFile("out", file) for file in files)]
         check_paths(outputs, [Input("data", data)])
+        if size == "quick":
+            current.takes(f"{len(chosen)} figures", SECONDS * len(chosen), out)
+        else:
+            current.say(f"At size {size} a figure takes minutes, some hours.")
         drawn = []
         for number, figure in enumerate(chosen.values(), start=1):
             began = time.perf_counter()
@@ -128,9 +135,13 @@ def _readings(done: DrawnFigure, how: str) -> Table:
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        show_header=False,
+        collapse_padding=True,
     )
+    table.add_column("what the data show")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("expected", no_wrap=True)
+    table.add_column("agrees", no_wrap=True)
     for reading in done.readings:
-        mark = Text("" if reading.agrees else "does not agree", "bold red")
+        mark = Text("yes", "green") if reading.agrees else Text("no", "bold red")
         table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
     return table

@@ -9,28 +9,30 @@ from typing import Annotated, Any
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, Quiet, recorded
+from attractor.cli.options import Json, Quiet, Report, recorded
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import CHECKPOINT, REPORT
 
 STEPS = {"lengths": 4000, "official": 20_000}
 """Steps of each run, by experiment."""
+SECONDS = 3
+"""What a run of as many steps as the first of these takes, with 128 prompts a step."""
 RATES = {"lengths": 1e-2, "official": 1e-3}
 """Learning rates, by experiment."""
 DATA = ("theory", "intended", "as-run")
 
-HELP = (
-    f"{COMMANDS['in-context']}\n\n"
+EPILOG = ending(
+    "in-context",
     "Tokens are pairs (x, y) with y = w.x, the query is (x, 0). --data theory: weights of variance "
     "1, no noise; intended and as-run: the published configuration of five inputs, weights of "
-    "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.\n\n"
+    "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.",
     "--experiment official repeats the published experiment: softmax and linear attention at 19 "
     "lengths, four linear layers from PyTorch's start. It says of each run whether it got off the "
-    "plateau. With --checkpoint an interrupted command goes on where it was.\n\n"
-    "Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "plateau. With --checkpoint an interrupted command goes on where it was.",
+    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 
@@ -69,9 +71,7 @@ def in_context(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to go on from if interrupted; new or of this call.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-in-context"),
+    out: Report = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each length.")] = 1,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The first seed; default: 0, or the published 327.")
@@ -81,7 +81,7 @@ def in_context(
 ) -> None:
     """Trains, compares and reports."""
     arguments = recorded(locals())
-    with session("in-context", as_json=as_json, quiet=quiet) as current:
+    with session("in-context", as_json=as_json, quiet=quiet, out=[out]) as current:
         report = OutputFolder("out", out, REPORT, replaced=True)
         check_paths([report, OutputFolder("checkpoint", checkpoint)])
 
@@ -92,7 +92,7 @@ def in_context(
             checkpoint_folders,
             train_at_lengths,
         )
-        from attractor.report.in_context import write_in_context_report
+        from attractor.report.in_context import in_context_summary, write_in_context_report
 
         official = _choice("experiment", experiment, ("official",)) == "official"
         kind = "official" if official else "lengths"
@@ -122,11 +122,15 @@ def in_context(
             "batch": batch,
             "draw": draw,
         }
+        steps = STEPS[kind] if steps is None else steps
+        count = len(attentions) * len(chosen) * seeds
+        work = count * steps / STEPS["lengths"] * batch / 128
+        current.takes(f"Training {count} runs", SECONDS * work, out)
         runs = train_at_lengths(
             task,
             chosen,
             attentions=attentions,
-            steps=STEPS[kind] if steps is None else steps,
+            steps=steps,
             seeds=seeds,
             seed=first,
             checkpoint=checkpoint,
@@ -138,6 +142,18 @@ def in_context(
             f"{settings['initialization']} start, {runs.runs[0].steps[-1]:,} steps of "
             f"{batch} prompts, learning rate {settings['learning_rate']:g}, {seeds} seed(s)"
         )
+        current.show(runs)
+        current.say(
+            "Settled: the risk fell no more over the last third; b and |A| may grow on, where the "
+            "risk hardly depends on them."
+        )
+        if any(run.verdict != "settled" for run in runs.runs):
+            longer = current.again(steps=4 * runs.runs[0].steps[-1])
+            current.suggest(longer, "for what is not settled")
+        if out is None:
+            current.result(**in_context_summary(runs))
+            current.unwritten()
+            return
         summary = write_in_context_report(
             out,
             runs,
@@ -145,7 +161,6 @@ def in_context(
             source=source,
             provenance=_provenance(arguments, range(first, first + seeds), settings),
         )
-        current.say_lines(runs.table().splitlines())
         current.wrote("report", out / REPORT, **summary)
 
 

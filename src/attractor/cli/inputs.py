@@ -67,8 +67,8 @@ def read_tokens(
             f"{file.name} holds scores, and {loss} is not made less by higher ones",
             "Take logistic, exponential or linear, or give labels and head in place of scores",
         )
-    assert loaded.tokens.labels is not None
-    known_loss.validate(loaded.tokens.labels)
+    if loaded.tokens.labels is not None:
+        known_loss.validate(loaded.tokens.labels)
     own = get_parameterization(loaded.parameterization)
     layer = own if parameterization is None else get_parameterization(parameterization)
     if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
@@ -137,13 +137,13 @@ def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -
             f"{file.name} has no such array, so it is not known where training of the head starts",
             f"Add initial_head ({d},), the vector v that training starts from",
         )
-    other = " Or say which tokens to keep, such as --selection 0,2,1" if or_selection else ""
+    other = ". Or say which tokens to keep, such as --selection 0,2,1" if or_selection else ""
     raise InvalidInputError(
         "head",
         f"{file.name} has no such array, so it is not known what the attention output is used for",
         f"Add head ({d},), the fixed vector v that turns the attention output x into the "
         f"prediction v^T x: numpy.savez({file.name!r}, keys=..., queries=..., labels=..., "
-        f"head=v). Or give scores (n, T), one for each token, in place of labels and head.{other}",
+        f"head=v). Or give scores (n, T), one for each token, in place of labels and head{other}",
     )
 
 

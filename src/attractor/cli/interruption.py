@@ -8,6 +8,7 @@ once.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -25,6 +26,8 @@ _working = False
 """Whether a command works, and can clean up after itself."""
 _received: signal.Signals | None = None
 """The first signal that came while it did."""
+answered = False
+"""Whether the JSON object of ``--json`` is printed, which is printed once."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -80,6 +83,11 @@ def _handle(number: int, frame: FrameType | None) -> None:
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         os.write(2, f"error: {WORDS[came]}\n".encode())
+        if "--json" in sys.argv and not answered:
+            command = sys.argv[1] if sys.argv[1] != "--json" else None
+            ended = {"command": command, "exit_code": _CODE + came}
+            ended["error"] = {"message": WORDS[came]}
+            os.write(1, f"{json.dumps(ended)}\n".encode())
     os._exit(_CODE + came)
 
 

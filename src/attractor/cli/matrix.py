@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Seed, recorded
-from attractor.cli.session import session
+from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
+from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.analysis.bias import Method
+    from attractor.analysis.bias import BiasMatrix, Method
 
 SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
@@ -25,16 +24,13 @@ LONGER = 16
 SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
 
-HELP = (
-    f"{COMMANDS['matrix']}\n\n"
-    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.\n\n"
+EPILOG = ending(
+    "matrix",
+    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.",
     "With --optimizer, steps are doubled while they may bring another answer, up to "
     f"{LONGER} times, unless --steps says how many; and larger step sizes are tried where training "
-    "has not begun, unless --lr says which. Examples:\n\n"
-    "`attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1` half a minute\n\n"
-    "`attractor matrix --optimizer torch.optim:SGD` a minute\n\n"
-    "`attractor matrix --optimizer mine:signs --norm mine:RowNorm` half a minute\n\n"
-    "Exit codes: 0 done, 2 bad input, 130 interrupted."
+    "has not begun, unless --lr says which. mine:signs is the function signs of a file mine.py.",
+    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
 
@@ -75,9 +71,7 @@ def matrix(
         bool,
         typer.Option("--matched", help="Start all of them where the optimal tokens are kept."),
     ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the report, new or of an earlier run.")
-    ] = Path("attractor-matrix"),
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -86,7 +80,7 @@ def matrix(
     arguments = recorded(locals())
     if isinstance(lr, float):  # as files of earlier versions have it
         lr = [lr]
-    with session("matrix", as_json=as_json, quiet=quiet) as current:
+    with session("matrix", as_json=as_json, quiet=quiet, out=[out]) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)])
@@ -137,6 +131,13 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
+        current.say(found.table(), found.answers_table())
+        current.say(*(f"* {name}: {found.answer(name)}" for name in found.methods))
+        _next(current, found, methods if optimizer else (), size)
+        if out is None:
+            current.result(**found.summary())
+            current.unwritten()
+            return
         provenance = report_provenance(
             "matrix",
             arguments,
@@ -144,13 +145,33 @@ def matrix(
             settings={"data_sets": count, "steps": length},
         )
         summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
-        current.say(found.table(), found.answers_table())
-        for name in found.methods:
-            answer = found.answer(name)
-            more = 2 * int(found.data["steps"].sel(optimizer=name))
-            more_steps = f": --steps {more}" if answer.more_steps and optimizer else ""
-            current.say(f"* {name}: {answer}{more_steps}")
         current.wrote("report", out / REPORT, **summary)
+
+
+def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> None:
+    """Suggests the commands that may settle what is not settled, each once."""
+    from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
+
+    steps = {method.name: method.step_size for method in own}
+    commands: dict[str, None] = {}
+    for name in found.methods:
+        answer = found.answer(name)
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
+            continue
+        step, length = steps.get(name), int(found.data["steps"].sel(optimizer=name))
+        if not own:
+            options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
+        elif answer.enough_data_sets:
+            options = {"data_sets": answer.enough_data_sets}
+        elif answer.larger_steps and step is not None:
+            options = {"lr": f"{10 * step:g}"}
+        elif answer.more_steps or answer.larger_steps or step is None:
+            options = {"steps": 4 * length}
+        else:
+            options = {"lr": f"{step / 10:g}"}
+        commands[current.again(**options)] = None
+    for command in commands:
+        current.suggest(command, "for what is not settled")
 
 
 def _methods(

@@ -49,10 +49,13 @@ OptionalLearningRate = Annotated[
     ),
 ]
 Report = Annotated[
-    Path, typer.Option("--out", help="Folder for the report, new or written by an earlier run.")
-]
-OptionalReport = Annotated[
-    Path | None, typer.Option("--out", help="Folder for a report; without it none is written.")
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Folder for a report with pictures, new or of an earlier run; without it nothing is "
+        "written.",
+    ),
 ]
 TokenFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Token sequences, .npz or .safetensors.")

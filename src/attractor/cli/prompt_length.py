@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, OptionalReport, Quiet, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
-from attractor.cli.texts import layout_table
+from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.head import HEAD_LAYOUT, HeadCase
 from attractor.storage import Input, OutputFolder, check_paths, existing_file
@@ -21,15 +20,15 @@ ERROR = 0.1
 QUERIES = 1000
 """The number of queries drawn where the file has no samples of them."""
 
-HELP = (
-    f"{COMMANDS['prompt-length']}\n\n"
-    "FILE is a .npz or .safetensors file with these arrays:\n\n\b\n"
-    + layout_table(HEAD_LAYOUT)
-    + "\n\nThe law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
+EPILOG = ending(
+    "prompt-length",
+    "FILE is a .npz or .safetensors file with these arrays:",
+    layout_block(HEAD_LAYOUT),
+    "The law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
     "coordinates; for all but samples errors over prompts of it are exact. Texts are an array of "
     "texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head head.npz` "
     "writes such a file, with --law one of each. Exit codes: 0 done, whatever was found; 2 bad "
-    "input; 130 interrupted."
+    "input; 130 interrupted.",
 )
 
 
@@ -51,14 +50,14 @@ def prompt_length(
     queries: Annotated[
         int, typer.Option(min=1, help="Queries to draw, where the file has no samples of them.")
     ] = QUERIES,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Reads a head, finds how long its prompts must be, and reports."""
     arguments = recorded(locals())
-    with session("prompt-length", as_json=as_json, quiet=quiet) as current:
+    with session("prompt-length", as_json=as_json, quiet=quiet, out=[out]) as current:
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
@@ -74,10 +73,11 @@ def prompt_length(
             loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
         )  # fmt: skip
-        current.say_lines(repr(found).splitlines())
+        current.show(found)
         current.say(*sentences(found, error))
         if out is None:
             current.result(**summary(found, error))
+            current.unwritten()
             return
         from attractor.cli.provenance import report_provenance
         from attractor.papers.paper import LARGE_PROMPT

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import Session, session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import existing_file
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from attractor.papers.reproduction import Reproduction
     from attractor.provenance import Provenance
 
-HELP = (
-    f"{COMMANDS['reproduce']}\n\n"
+EPILOG = ending(
+    "reproduce",
     "FILE is any file that Attractor wrote for it: a picture, its data, a page or its JSON. It "
-    "says which version made it, on which data, with which seeds and settings.\n\n"
+    "says which version made it, on which data, with which seeds and settings.",
     "A file of somebody else's is safe to give: it chooses among what Attractor itself can run, "
     "within ranges, and that is printed before it begins. It never names code or a path: data are "
     "read from --data, code from --optimizer, and nothing is kept. How long it takes is the "
-    "file's choice; Ctrl-C ends it.\n\n"
-    "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted."
+    "file's choice; Ctrl-C ends it.",
+    "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
 )
 
 

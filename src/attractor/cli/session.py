@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
+import math
+import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from attractor.cli import interruption
+from attractor.cli.application import called
 from attractor.errors import (
     AttractorError,
     AttractorWarning,
@@ -23,6 +27,15 @@ from attractor.errors import (
     InvalidInputError,
 )
 from attractor.machine import use_compilation_cache
+from attractor.progress import time_in_words
+
+if TYPE_CHECKING:
+    from attractor.records import Printed
+
+_OPTIONS = {"learning_rate": "lr", "geometry": "norm"}
+"""Options of commands by the arguments of the functions that refuse what they are given."""
+LONG = 20
+"""Seconds of work that are said beforehand."""
 
 
 class ExitCode(enum.IntEnum):
@@ -30,6 +43,8 @@ class ExitCode(enum.IntEnum):
 
     DONE = 0
     """The command did what it was asked, whatever the outcome."""
+    FAULT = 1
+    """An error in Attractor itself, which a traceback shows."""
     BAD_INPUT = 2
     """An argument or a file is not as it has to be; the message says what would be right."""
     INFEASIBLE = 3
@@ -49,13 +64,13 @@ class Session:
 
     Attributes:
         exit_code: What the command ends with; commands may set it.
-        progress: Whether to show progress bars: only where somebody can watch them.
+        progress: Whether to show progress: bars on a terminal, a line now and then in a log.
     """
 
     def __init__(self, command: str, *, as_json: bool, quiet: bool) -> None:
         """Opens a session for a command of that name."""
         self.exit_code = ExitCode.DONE
-        self.progress = not quiet and sys.stderr.isatty()
+        self.progress = not quiet
         self._command, self._json, self._quiet = command, as_json, quiet
         self._errors = Console(stderr=True, soft_wrap=True)
         self._console = Console(stderr=as_json)
@@ -67,6 +82,12 @@ class Session:
             for part in parts:
                 self._console.print(part, markup=False, highlight=False)
 
+    def show(self, *results: Printed) -> None:
+        """Prints results as wide as the terminal is."""
+        if not self._quiet:
+            for result in results:
+                result.print_to(self._console)
+
     def say_lines(self, lines: Iterable[str]) -> None:
         """Prints lines as they are, however narrow the terminal is."""
         if not self._quiet:
@@ -74,9 +95,15 @@ class Session:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def list_names(self, lines: Mapping[str, str]) -> None:
-        """Prints names with what they are, a line each."""
+        """Prints names with what they are: a line each, or two where a terminal is too narrow."""
         width = max(map(len, lines), default=0)
-        self.say_lines(f"{name:<{width}}  {line}" for name, line in lines.items())
+        listed = [f"{name:<{width}}  {line}" for name, line in lines.items()]
+        if self._console.is_terminal and max(map(len, listed), default=0) > self._console.width:
+            for name, line in lines.items():
+                self.say_lines([name])
+                self.say(Padding(Text(line), (0, 0, 0, 4), expand=False))
+            return
+        self.say_lines(listed)
 
     def complain(self, kind: str, message: str) -> None:
         """Prints a warning or an error, on standard error."""
@@ -92,20 +119,72 @@ class Session:
         self.result(**{what: str(path.absolute())}, **values)
         self.say(f"{what.capitalize()}: {path.absolute()}")
 
+    def takes(self, what: str, seconds: float, out: Path | None) -> None:
+        """Says before long work how long it takes on two cores, and whether a report is written."""
+        if seconds >= LONG:
+            unwritten = "" if out is not None else " No report is written without --out."
+            self.say(f"{what}: about {time_in_words(round(seconds, -1))}.{unwritten}")
+
+    def unwritten(self, what: str = "A report with pictures") -> None:
+        """Says, last of all, by which command what was not asked for is written."""
+        self.say_lines([f"{what}: {self.again(out='report')}"])
+
+    def suggest(self, command: str, why: str = "") -> None:
+        """Prints the next command to try, to be copied, and adds it to the JSON object."""
+        self._result.setdefault("next", []).append(command)
+        self.say_lines([f"Next, {why}: {command}" if why else f"Next: {command}"])
+
+    def again(self, **options: Any) -> str:
+        """The command line as it was given, with other values of some options.
+
+        Args:
+            options: Values by name; ``max_steps=5`` is ``--max-steps 5``, True an option alone.
+        """
+        words = ["attractor", *called]
+        for name, value in options.items():
+            option = f"--{name.replace('_', '-')}"
+            while option in words:
+                place = words.index(option)
+                del words[place : place + (1 if value is True else 2)]
+            words = [word for word in words if not word.startswith(f"{option}=")]
+            words += [option] if value is True else [option, str(value)]
+        return shlex.join(words)
+
     def close(self) -> None:
         """Prints the JSON object, if requested."""
         if self._json:
             head = {"command": self._command, "exit_code": int(self.exit_code)}
-            sys.stdout.write(json.dumps(head | self._result, allow_nan=False) + "\n")
+            sys.stdout.write(json.dumps(_finite(head | self._result), allow_nan=False) + "\n")
+            interruption.answered = True
             sys.stdout.flush()
 
 
+def _finite(value: Any) -> Any:
+    """A value with None in place of numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 @contextlib.contextmanager
-def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
+def session(
+    command: str, *, as_json: bool, quiet: bool, out: Sequence[Path | None] | None = None
+) -> Iterator[Session]:
     """Runs a command: bad input ends in a message and code 2, Ctrl-C in code 130.
 
     A lost cluster ends it in code 5, SIGTERM in code 143. A command that another one calls hands
     signals on to it.
+
+    Args:
+        command: Its name.
+        as_json: Whether to print the JSON object.
+        quiet: Whether to print nothing else.
+        out: Outputs of a command that only prints where none is requested.
+
+    Raises:
+        InvalidInputError: Inside the block, if nothing would be printed or written.
     """
     current = Session(command, as_json=as_json, quiet=quiet)
     use_compilation_cache()
@@ -123,6 +202,12 @@ def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
         inner = interruption.is_working()
         try:
             with interruption.interruptible():
+                if quiet and not as_json and out is not None and not any(out):
+                    raise InvalidInputError(
+                        "quiet",
+                        "nothing is printed with it, and nothing is written without --out",
+                        "Give --out or --json with it, or leave it out",
+                    )
                 yield current
         except BaseException as error:
             signal = interruption.behind(error)
@@ -135,6 +220,10 @@ def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
             elif signal is None and isinstance(error, AttractorError | OSError):
                 _fail(current, error)
             else:
+                if isinstance(error, Exception) and not isinstance(error, typer.Exit):
+                    current.exit_code = ExitCode.FAULT
+                    current.result(error={"message": f"{type(error).__name__}: {error}"})
+                    current.close()
                 raise
     current.close()
     if current.exit_code:
@@ -144,6 +233,8 @@ def session(command: str, *, as_json: bool, quiet: bool) -> Iterator[Session]:
 def _fail(current: Session, error: Exception) -> None:
     lost = isinstance(error, ClusterLostError)
     current.exit_code = ExitCode.CLUSTER_LOST if lost else ExitCode.BAD_INPUT
+    if isinstance(error, InvalidInputError) and error.argument in _OPTIONS:
+        error = InvalidInputError(_OPTIONS[error.argument], error.problem, error.remedy)
     current.complain("error", str(error))
     described = {"message": str(error)}
     if isinstance(error, InvalidInputError):

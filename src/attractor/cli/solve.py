@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
@@ -31,7 +31,10 @@ _NORM_HELP = (
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
 
-HELP = about_tokens(COMMANDS["solve"])
+_MOST_VALUES = 10
+"""Singular values printed."""
+
+EPILOG = about_tokens("solve")
 
 
 def solve(
@@ -50,8 +53,8 @@ def solve(
     quiet: Quiet = False,
 ) -> None:
     """Solves the margin problem."""
-    with session("solve", as_json=as_json, quiet=quiet) as current:
-        outputs = [OutputFile("out", out), OutputFile("certificate", certificate)]
+    with session("solve", as_json=as_json, quiet=quiet, out=[out, certificate]) as current:
+        outputs = [OutputFile("out", out, ".nc"), OutputFile("certificate", certificate)]
         check_paths(outputs, [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
@@ -77,9 +80,12 @@ def solve(
         numbers = loaded.tokens.instance_numbers
         pairs = support_pairs(solution, numbers)
         values = _singular_values(solution)
-        current.say(repr(solution))
+        current.show(solution)
         if values and solution.problem.instances is None:
-            current.say("Singular values: " + ", ".join(f"{value:.6g}" for value in values))
+            shown = ", ".join(f"{value:.6g}" for value in values[:_MOST_VALUES])
+            left = len(values) - _MOST_VALUES
+            more = f", and {left:,} more, which --json prints" if left > 0 else ""
+            current.say(f"Singular values: {shown}{more}")
         if pairs:
             current.say(support_table(pairs, _MOST_PAIRS))
         current.say(*prediction_sentences(solution, about), predicted.sentence)
@@ -89,7 +95,7 @@ def solve(
             selection=chosen.index.tolist(),
             W=_matrices(solution.W),
             singular_values=values,
-            rank=np.asarray(solution.rank).tolist(),
+            rank=_ranks(solution),
             uniqueness=np.asarray(solution.uniqueness).tolist(),
             support=[asdict(pair) for pair in pairs],
             **solution_summary(solution, numbers),
@@ -97,10 +103,13 @@ def solve(
         if infeasible_count(solution):
             current.exit_code = ExitCode.INFEASIBLE
             for one in conflicts(solution, numbers)[:10]:
-                current.say(
+                line = (
                     f"  in conflict: data set {one.instance}, sequence {one.sequence}: keep token "
                     f"{one.selected} against token {one.token} (share {one.weight:.3f})"
                 )
+                current.say_lines([line])
+            kept = f"attractor check {shlex.quote(str(file))}"
+            current.suggest(kept, "to see which tokens training keeps instead")
         if out is not None:
             save_netcdf(solution.to_xarray(), out)
             current.wrote("solution", out)
@@ -114,6 +123,12 @@ def _matrices(W: Float[np.ndarray, "*instances d e"]) -> Any:
     if W.ndim > 2:
         return [_matrices(one) for one in W]
     return W.tolist() if np.isfinite(W).all() else None
+
+
+def _ranks(solution: Solution) -> int | list[int | None] | None:
+    """The rank of each W; None where it is not known."""
+    found = [None if one < 0 else one for one in np.ravel(solution.rank).tolist()]
+    return found if solution.problem.instances is not None else found[0]
 
 
 def _singular_values(solution: Solution) -> Any:

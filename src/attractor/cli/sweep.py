@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from attractor.checks import near_names
 from attractor.cli.application import COMMANDS
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed, recorded
 from attractor.cli.session import ExitCode, session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import (
     Input,
@@ -40,11 +42,11 @@ _SHARE = re.compile(r"(\d{1,9})/(\d{1,9})")
 _LISTED = 20
 """Failures in the JSON object."""
 
-HELP = (
-    f"{COMMANDS['sweep']}\n\n"
+EPILOG = ending(
+    "sweep",
     "`attractor sweep PLAN --store STORE` runs a plan (`sweep run` is the same), as often as it "
     "takes: what is done stays, and the same command goes on. `attractor example sweep plan.toml` "
-    "writes a plan to start from."
+    "writes a plan to start from.",
 )
 
 
@@ -54,7 +56,7 @@ class PlanOrCommand(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Puts ``run`` before a plan."""
         word = args[0] if args else "--help"
-        if word in self.commands or word == "--help":
+        if word in self.commands or word in ctx.help_option_names:
             return super().parse_args(ctx, args)
         near = near_names(word, self.commands)
         if near and not word.startswith("-") and not Path(word).exists():
@@ -65,7 +67,8 @@ class PlanOrCommand(TyperGroup):
 
 
 app = typer.Typer(
-    help=HELP,
+    help=COMMANDS["sweep"],
+    epilog=EPILOG,
     cls=PlanOrCommand,
     no_args_is_help=True,
     add_completion=False,
@@ -135,7 +138,7 @@ def run(
         check_paths([OutputFolder("store", store, STORE_MARKER)], inputs)
         existing_file(plan, _NO_PLAN)
 
-        from attractor.sweeps import load_plan, sweep
+        from attractor.sweeps import load_plan, open_sweep, sweep
 
         loaded = load_plan(plan, experiment)
         grid = loaded.grid
@@ -157,15 +160,21 @@ def run(
         except KeyboardInterrupt:
             current.say(f"What is done is in {store}: the same command goes on from there.")
             raise
-        current.say(str(found))
+        current.show(found)
         current.result(computed=found.computed, **_numbers(found.status))
         if found.status.failed:
             current.exit_code = ExitCode.SOME_FAILED
-            current.say("Chunks that failed are computed again with --retry-failed.")
+            current.suggest(current.again(retry_failed=True), "to compute again what failed")
         measure = next(iter(loaded.experiment.measures))
-        axes = [*grid.axes, *loaded.experiment.along]
-        places = " ".join(f"--{to} {name}" for to, name in zip("xy", axes, strict=False))
-        current.say_lines([f"Next: attractor sweep draw {store} {places} --of {measure}"])
+        data = open_sweep(store)
+        axes = [axis for axis in data[measure].dims if axis not in ("instance", "seed")]
+        words = ["attractor", "sweep", "draw", str(store)]
+        for to, axis in zip("xy", axes, strict=False):
+            words += [f"--{to}", str(axis)]
+        for axis in axes[2:]:  # of which one value is drawn
+            if data.sizes[axis] > 1:
+                words += ["--at", f"{axis}={data[axis].values[-1]}"]
+        current.suggest(shlex.join([*words, "--of", measure]))
 
 
 @app.command()
@@ -179,7 +188,7 @@ def status(
         from attractor.sweeps import sweep_status
 
         found = sweep_status(store)
-        current.say(str(found))
+        current.show(found)
         current.result(**_numbers(found))
 
 
@@ -209,7 +218,7 @@ def check(
 
         own = None if experiment is None else _own(store, experiment)
         found = check_sweep(store, again, seed, own, discard=discard)
-        current.say(str(found))
+        current.show(found)
         current.result(
             read=found.read,
             damaged=[list(place) for place in found.damaged],

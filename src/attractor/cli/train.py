@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
 from attractor.cli.options import (
     Json,
     LossName,
@@ -25,7 +25,7 @@ from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.storage.markers import CHECKPOINT
 
-HELP = about_tokens(COMMANDS["train"])
+EPILOG = about_tokens("train")
 
 
 def train(
@@ -57,7 +57,7 @@ def train(
     """Trains and saves the run."""
     with session("train", as_json=as_json, quiet=quiet) as current:
         kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
-        check_paths([OutputFile("out", out), kept], [Input("FILE", file)])
+        check_paths([OutputFile("out", out, ".nc"), kept], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import need_head, plan, read_tokens
@@ -82,7 +82,8 @@ def train(
         trajectory.save(out)
         final = trajectory.data["loss"].isel(step=-1)
         statuses = trajectory.data["status"].values
-        current.say(str(trajectory), f"Gradients: {how.method.reads}")
+        current.show(trajectory)
+        current.say(f"Gradients: {how.method.reads}")
         current.wrote(
             "run",
             out,
@@ -93,4 +94,5 @@ def train(
             steps=how.steps,
             final_loss={"median": float(final.median()), "largest": float(final.max())},
         )
-        current.say(f"Next: attractor verify {out}")
+        norm = " --norm frobenius" if trajectory.geometry == "not known" else ""
+        current.suggest(f"attractor verify {shlex.quote(str(out))}{norm}")

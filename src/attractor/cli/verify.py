@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
+from attractor.cli.texts import ending
+from attractor.cli.verdicts import has_arrived, longer_training, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
-HELP = (
-    f"{COMMANDS['verify']}\n\n"
+EPILOG = ending(
+    "verify",
     "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
-    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted."
+    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted.",
 )
 
 
@@ -32,13 +33,13 @@ def verify(
             help=f"The norm to compare in: {NORMS}; default: the one that training descended.",
         ),
     ] = None,
-    out: OptionalReport = None,
+    out: Report = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Verifies a saved run."""
-    with session("verify", as_json=as_json, quiet=quiet) as current:
+    with session("verify", as_json=as_json, quiet=quiet, out=[out]) as current:
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
@@ -48,13 +49,21 @@ def verify(
 
         from attractor.analysis import verify as verify_run
         from attractor.geometry import get_geometry
-        from attractor.report.words import verdict_sentences
         from attractor.training import Trajectory
 
         norm = None if geometry is None else get_geometry(geometry)
         trajectory = Trajectory.load(file)
-        verdict = verify_run(trajectory, geometry=norm)
-        current.say(verdict.table(), *verdict_sentences(verdict))
+        try:
+            verdict = verify_run(trajectory, geometry=norm)
+        except InvalidInputError as error:
+            if geometry is not None or error.argument != "geometry":
+                raise
+            remedy = f"Give a norm to compare in: {current.again(norm='frobenius')}"
+            raise InvalidInputError("norm", error.problem, remedy) from None
+        say_verdict(current, verdict)
+        if not has_arrived(verdict):
+            why = f"longer training, with the file that {file.name} was trained on as tokens.npz"
+            current.suggest(longer_training(trajectory), why)
         current.result(verdict=verdict.summary())
         if not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
@@ -72,3 +81,5 @@ def verify(
             source = f"{run.name}: {trajectory.tokens!r}"
             write_report(out, verdict=verdict, source=source, provenance=provenance)
             current.wrote("report", out / REPORT)
+        else:
+            current.unwritten()

@@ -66,6 +66,8 @@ class StoredTensors(Mapping[str, np.ndarray]):
                     f"{os.fspath(self._file)} holds numbers of a kind NumPy does not know: {name} "
                     f"is of {self.precisions[name]}. Save them as float32 or float64."
                 )
+            if self.precisions[name] == "BF16":
+                import ml_dtypes  # noqa: F401 - of JAX, which tells NumPy what bfloat16 is
             with parsing(self._file, self._kind, name), self._open() as stored:
                 self._read[name] = stored.get_tensor(name)
         return self._read[name]

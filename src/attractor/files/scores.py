@@ -56,6 +56,7 @@ def tokens_from_scores(rows: Tokens, scores: Any) -> Tokens:
         np.repeat(rows.keys, K, axis=-3),
         rows.queries.reshape(*lead, n * K, 1, -1),
         mask=rows.mask.reshape(*lead, n * K, 1, T),
+        weights=None if rows.weights is None else rows.weights.reshape(*lead, n * K),
         instance_numbers=rows.instance_numbers,
     )
     return _with_values(own_rows, values.reshape(*lead, n * K, T, 1))
@@ -79,5 +80,6 @@ def _with_values(rows: Tokens, values: Float[np.ndarray, "*instances n T 1"]) ->
         np.ones(rows.mask.shape[:-1]),
         rows.mask,
         values,
+        weights=rows.weights,
         instance_numbers=rows.instance_numbers,
     )

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 LAYOUT = {
     "keys": ("(n, T, d)", "the tokens of n sequences, T each, d numbers per token"),
     "queries": ("(n, e)", "the query of each sequence; not needed where a prompt is trained"),
-    "labels": ("(n,)", "-1 or +1 for each sequence"),
+    "labels": ("(n,)", "-1 or +1 for each sequence; not needed without a head"),
     "head": ("(d,)", "optional: the fixed linear head v that reads what attention returns"),
     "scores": ("(n, T)", "in place of labels and head: the score of every token"),
     "values": ("(n, T, v)", "optional: what attention averages, where it is not the keys"),
     "mask": ("(n, T)", "optional, bool: False where a token is padding"),
+    "rows": ("(n,)", "optional, bool: False where a query is padding"),
     "parameterization": ("text", "optional: what is trained: W, KQ, p, or (v, W) and so on"),
     "initial": ("(d, e)", "optional: where W starts, or (d,) where p does; default: random"),
     "initial_K": ("(d, d)", "optional, with initial_Q: where K and Q start"),
@@ -41,9 +42,10 @@ LAYOUT = {
 """The entries of a token file: the shape of each, and its meaning.
 
 Every array but the last two may have one leading axis of instances: data sets treated side by
-side. With several queries a sequence, ``queries``, ``labels``, ``mask`` and ``selection`` have an
-axis for them behind that of sequences; ``scores`` may have one. Where ``values`` are given, the
-head has their dimension. A ``selection`` of truth values for every token may keep several a row.
+side. With several queries a sequence, ``queries``, ``labels``, ``mask``, ``rows`` and ``selection``
+have an axis for them behind that of sequences; ``scores`` may have one. Where ``values`` are
+given, the head has their dimension. A ``selection`` of truth values for every token may keep
+several a row.
 """
 
 _STARTS = ("initial", "initial_K", "initial_Q")
@@ -255,7 +257,8 @@ def _trains_prompt(layer: Parameterization) -> bool:
 def _check_names(arrays: Mapping[str, np.ndarray], layer: Parameterization, file: str) -> None:
     required = ["keys"]
     required += [] if _trains_prompt(layer) else ["queries"]
-    required += [] if "scores" in arrays else ["labels"]
+    if "scores" not in arrays and (layer.trains_head or "head" in arrays):
+        required.append("labels")  # which nothing but a head is compared with
     missing = next((name for name in required if name not in arrays), None)
     if missing is not None:
         shape, meaning = LAYOUT[missing]
@@ -300,17 +303,20 @@ def _refuse_beside(
 
 def _tokens(arrays: Mapping[str, np.ndarray]) -> Tokens:
     keys = as_float64("keys", arrays["keys"])
-    mask = arrays.get("mask")
-    if mask is not None and mask.dtype != np.bool_:
-        raise InvalidInputError(
-            "mask", f"its data type is {mask.dtype.name}", "Save it as bool, False for padding"
-        )
+    for name in ("mask", "rows"):
+        if name in arrays and arrays[name].dtype != np.bool_:
+            raise InvalidInputError(
+                name,
+                f"its data type is {arrays[name].dtype.name}",
+                "Save it as bool, False for padding",
+            )
     return Tokens(
         keys,
         arrays["queries"] if "queries" in arrays else np.ones((*keys.shape[:-2], 1)),
         arrays.get("labels"),
-        mask,
+        arrays.get("mask"),
         arrays.get("values"),
+        rows=arrays.get("rows"),
         instance_numbers=arrays.get("instance_numbers"),
     )
 
@@ -380,6 +386,9 @@ def _token_arrays(tokens: Tokens, layer: Parameterization) -> dict[str, np.ndarr
         arrays["queries"] = queries
     if not mask.all():
         arrays["mask"] = mask
+    if tokens.weights is not None:
+        rows = tokens.weights[..., 0] > 0 if one_query else tokens.weights > 0
+        arrays["rows"] = rows
     if tokens.instances is not None:
         arrays["instance_numbers"] = tokens.instance_numbers
     return arrays
@@ -392,7 +401,7 @@ def _targets(
     from attractor.attention import LinearHead
     from attractor.files.scores import scores_of
 
-    if tokens.weights is not None:
+    if tokens.weights is not None and not _mark_padding(tokens.weights):
         raise InvalidInputError("tokens", "their rows have weights", "A token file holds none")
     if tokens.labels is None:
         raise InvalidInputError("tokens", "they have no labels", "Give labels, -1 or +1")
@@ -410,6 +419,12 @@ def _targets(
     if head is not None:
         arrays["initial_head" if layer.trains_head else "head"] = np.asarray(head.weight)
     return arrays
+
+
+def _mark_padding(weights: np.ndarray) -> bool:
+    """Whether weights of rows say which are padding, and nothing else."""
+    largest = weights.max((-1, -2), keepdims=True)
+    return bool(((weights == 0) | (weights == largest)).all())
 
 
 def _rectangular(argument: str, value: Any) -> np.ndarray:

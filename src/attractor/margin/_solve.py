@@ -22,7 +22,12 @@ from attractor.margin.empty_slots import (
     as_places,
     without_empty_slots,
 )
-from attractor.margin.large.driver import check_memory, is_large, solve_large
+from attractor.margin.large.driver import (
+    check_memory,
+    has_few_unknowns,
+    is_large,
+    solve_large,
+)
 from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
@@ -217,14 +222,25 @@ def _solve(
     status = np.full(len(whole), Status.STOPPED_EARLY, dtype=object)
     support = np.zeros(whole.bounds.shape, dtype=bool)
 
+    def few_unknowns(m: int) -> bool:
+        return own is None and has_few_unknowns(m, whole.shape, geometry)
+
     def solve_block(block: Places) -> Certificate:
         part, place = without_empty_slots(whole, block)
         scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
             warm_start = None if start is None else np.ldexp(start[place], scaled.shift)
-        if is_large(part.bounds.shape[-1]):
+        m = part.bounds.shape[-1]
+        if is_large(m) or few_unknowns(m):
             answer = solve_large(
-                scaled, geometry, tolerance, advance, first=first, own=own, start=warm_start
+                scaled,
+                geometry,
+                tolerance,
+                advance,
+                methods,
+                first=first,
+                own=own,
+                start=warm_start,
             )
         else:
             answer = attempt(scaled, geometry, (*first, *methods), tolerance, warm_start)
@@ -234,7 +250,7 @@ def _solve(
         support[place] = certificate.support
         return replace(certificate, support=support[block])
 
-    blocks, large = _blocks(whole)
+    blocks, large = _blocks(whole, few_unknowns)
     certificates = [(np.arange(len(whole))[b], solve_block(b)) for b in large]
     for block, certificate in in_threads(solve_block, blocks):
         certificates.append((np.arange(len(whole))[block], certificate))
@@ -247,15 +263,19 @@ def _solve(
     return Solution(W[one], multipliers[one], status[one], problem, geometry, certificate)
 
 
-def _blocks(problem: MarginProblem) -> tuple[list[Places], list[Places]]:
+def _blocks(
+    problem: MarginProblem, few_unknowns: Callable[[int], bool]
+) -> tuple[list[Places], list[Places]]:
     """Blocks of instances with as many constraints to solve together, and large ones, each alone.
 
-    Large ones are solved one after another, for the memory that each takes.
+    Large ones are solved one after another, for the memory that each takes; those of few unknowns
+    make blocks of one.
     """
     blocks: list[Places] = []
     large: list[Places] = []
     for m, instances in alike(problem):
-        size = 1 if is_large(m) else max(1, _BLOCK_ENTRIES // max(m * m, 1))
+        alone = is_large(m) or few_unknowns(m)
+        size = 1 if alone else max(1, _BLOCK_ENTRIES // max(m * m, 1))
         for first in range(0, len(instances), size):
             block = as_places(instances[first : first + size])
             (large if is_large(m) else blocks).append(block)

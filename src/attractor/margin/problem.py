@@ -15,6 +15,7 @@ from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.geometry._lengths import ordinary_factor
 from attractor.memory import require_memory
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast
+from attractor.records import Described, Rows
 from attractor.selection import Selection
 from attractor.tokens import Tokens
 
@@ -26,7 +27,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarginProblem:
+class MarginProblem(Described):
     """Rank-one constraints on a matrix W whose norm is to be smallest.
 
         min ||W||   subject to   a_j^T W b_j >= c_j   or, for equalities,   a_j^T W b_j = c_j
@@ -250,6 +251,25 @@ class MarginProblem:
             f"MarginProblem({lead}{most} constraints on a {d} x {e} matrix, "
             f"{equalities} equalities)"
         )
+
+    def _summary(self) -> tuple[str, Rows]:
+        d, e = self.shape
+        present, most = self.present, int(self.constraints.max(initial=0))
+        sizes = f"{'' if self.instances is None else 'up to '}{most:,}"
+        several = [] if self.instances is None else [("instances", f"{self.instances:,}")]
+        bounds = np.unique(self.bounds[present])
+        equalities = int((self.equality & present).sum())
+        rows = [
+            *several,
+            ("constraints", f"{sizes}, {equalities:,} of them equalities"),
+            ("matrix", f"{d} x {e}"),
+        ]
+        if bounds.size:
+            low, high = bounds[0], bounds[-1]
+            rows.append(("bounds", f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"))
+        if self.selection is not None:
+            rows.append(("selection", repr(self.selection)))
+        return "Margin problem", rows
 
     def _choose(self, index: Any) -> MarginProblem:
         selection = self.selection

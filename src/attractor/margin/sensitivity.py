@@ -20,7 +20,7 @@ from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
 from attractor.margin.optimal_face import exposed_face
 from attractor.margin.problem import MarginProblem, norms_of, places_of
 from attractor.precision import as_plain
-from attractor.records import Rows, Summary
+from attractor.records import Plotted, Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,7 +45,7 @@ _MARGIN_KEPT = 100.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivity(Summary):
+class Sensitivity(Plotted, Summary):
     """Derivatives of the smallest norm ``v = ||W*||`` in the data of its margin problem.
 
     With multipliers scaled to dual norm one, by the envelope theorem,
@@ -145,6 +145,9 @@ class Sensitivity(Summary):
             data["queries"] = ((*lead, "sequence", "query", "column"), self.queries)
             data["selected"] = ((*lead, "sequence", "query", "token"), selection.mask)
         return xr.Dataset(data, attrs={"geometry": self.solution.geometry.name})
+
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return "sensitivity_figure", self.to_xarray()
 
     def _summary(self) -> tuple[str, Rows]:
         title = "Sensitivity of the smallest norm"

@@ -18,7 +18,7 @@ from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.uniqueness import Uniqueness, uniqueness_of
-from attractor.records import Rows, Summary
+from attractor.records import Plotted, Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution(Summary):
+class Solution(Plotted, Summary):
     """A matrix for a margin problem, multipliers, and the proof that they carry.
 
     Numbers below come from the certificate, which is computed from W, the multipliers and the
@@ -269,6 +269,9 @@ class Solution(Summary):
         if not self._batched:  # of thousands of instances it would take seconds
             data["uniqueness"] = ((), str(self.uniqueness))
         return xr.Dataset(data, attrs={"geometry": self.geometry.name})
+
+    def _picture(self) -> tuple[str, Solution]:
+        return "solution_figure", self
 
     def _summary(self) -> tuple[str, Rows]:
         problem = self.problem

@@ -103,6 +103,7 @@ def watched_heads(
             matrix=lambda read, pair=(number, head): read[pair][1],
             tokens=lambda read, pair=(number, head): read[pair][0],
             reading=reading,
+            words=captured.token,
         )
         for number, head in pairs
     ]

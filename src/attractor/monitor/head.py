@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import as_number, check_function, check_kinds
+from attractor.checks import (
+    as_number,
+    check_count,
+    check_function,
+    check_items,
+    check_kinds,
+)
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, check_shape
 from attractor.tokens import Tokens
+from attractor.tokens.validation import as_mask
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,9 @@ class WatchedHead:
         matrix: From the state to ``W`` of shape ``(d, e)``, or to a pair of factors ``K`` of shape
             ``(d, width)`` and ``Q`` of shape ``(e, width)`` with ``W = scale K Q^T``. The weights
             of ``torch.nn.Linear`` are the factors transposed.
-        tokens: What enters the head for a probe batch that stays the same: ``Tokens``; or a pair
-            ``(keys, queries)``, or a triple with a mask, in the shapes that ``Tokens`` takes; or a
+        tokens: What enters the head for a probe batch that stays the same: ``Tokens``; or
+            ``(keys, queries)``, ``(keys, queries, mask)`` or ``(keys, queries, mask, rows)``, in
+            the shapes that ``Tokens`` takes, with rows False where a query is padding; or a
             function from the state to any of these, where layers below are trained as well. Heads
             that are given the same function share one call of it a record.
         scale: Factor of ``W``, such as ``width ** -0.5``.
@@ -37,6 +45,8 @@ class WatchedHead:
             its place, such as a pass over the model that tells both of every head; None of a state
             whose numbers are not finite. Heads that are given the same one share one call of it a
             record. None where they are functions of the state itself.
+        words: The tokens of the probe batch as texts, ``(sequence, token)``, for tables; None where
+            they have none.
 
     Example:
         >>> import numpy as np
@@ -55,6 +65,7 @@ class WatchedHead:
     tokens: Any
     scale: float = 1.0
     reading: Callable[[Any], Any] | None = None
+    words: Any = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked without a state, and converts tokens that are constant.
@@ -85,6 +96,66 @@ class WatchedHead:
                     "Give finite keys and queries",
                 )
             object.__setattr__(self, "tokens", tokens)
+        if self.words is not None:
+            object.__setattr__(self, "words", _as_words(self.words, self.tokens))
+
+    @classmethod
+    def from_module(
+        cls,
+        name: str,
+        module: Any,
+        head: int,
+        run: Callable[[Any], Any],
+        *,
+        rows: Any = None,
+        words: Any = None,
+    ) -> WatchedHead:
+        """A head of an attention module of PyTorch or transformers, biases and padding included.
+
+        Every record runs the model on a probe batch of yours and reads what entered the module:
+
+            WatchedHead.from_module("0.2", model.encoder.layers[0].self_attn, 2,
+                                    lambda model: model(probe, src_key_padding_mask=padding))
+
+        Heads whose ``run`` is the same function share one pass, whatever their modules; the model
+        is in evaluation mode meanwhile, without gradients. With ``q = Q z + b`` and ``k = K x + c``
+        the matrix is ``K^T [Q, b]`` times the scale of the scores, its query ``(z, 1)``, both in
+        orthonormal coordinates of the rows of ``K`` and of ``Q``, as in an audit; ``c`` adds the
+        same to all scores of a query and is left out, unless there are learned tokens
+        (``add_bias_kv``). Padding is left out: in ``torch.nn.MultiheadAttention`` the queries that
+        ``key_padding_mask`` names, elsewhere those at tokens that nothing may attend to.
+
+        Args:
+            name: What the head is called.
+            module: A ``torch.nn.MultiheadAttention``, a module with one inside, or an attention
+                module of transformers, such as ``model.encoder.layer[0].attention.self``. Where
+                positions rotate its keys, each query becomes a sequence with keys of its own.
+            head: The number of the head.
+            run: A function of the training state that runs the model, once, on the probe batch.
+            rows: The queries to look at, ``(sequences, queries)``, such as the last one; None for
+                all. Each makes a constraint of every token it may attend to but one.
+            words: The tokens of the probe batch as texts, for tables.
+
+        Raises:
+            InvalidInputError: If an argument is of the wrong kind, or PyTorch is not installed.
+        """
+        try:
+            from attractor.torch.modules.module_pass import pass_of
+        except ImportError:
+            raise InvalidInputError(
+                "module", "PyTorch is not installed", 'Install "attractor[torch]"'
+            ) from None
+        head = check_count("head", head, 0)
+        check_function("run", run, "Give a function of the training state that runs the model")
+        chosen = None if rows is None else as_mask("rows", rows)
+        reading, attending = pass_of(run, module)
+        return cls(
+            name,
+            matrix=lambda read: read.head(attending, head, chosen)[1],
+            tokens=lambda read: read.head(attending, head, chosen)[0],
+            reading=reading,
+            words=words,
+        )
 
     @property
     def shared(self) -> list[Callable[[Any], Any]]:
@@ -101,7 +172,7 @@ class WatchedHead:
         found = self.matrix(state)
         argument = f"matrix of head {self.name!r}"
         if isinstance(found, tuple | list) and len(found) == 2:
-            K, Q = (to_numpy(argument, factor) for factor in found)
+            K, Q = (as_float64(argument, factor, finite=False) for factor in found)
             if K.ndim != 2 or Q.ndim != 2 or K.shape[1] != Q.shape[1]:
                 raise InvalidInputError(
                     argument,
@@ -110,7 +181,7 @@ class WatchedHead:
                 )
             W = K @ Q.T
         else:
-            W = to_numpy(argument, found)
+            W = as_float64(argument, found, finite=False)
         shape = (tokens.key_dimension, tokens.query_dimension)
         if W.shape != shape:
             raise InvalidInputError(
@@ -121,25 +192,41 @@ class WatchedHead:
         return self.scale * W
 
 
+def _as_words(given: Any, tokens: Any) -> tuple[tuple[str, ...], ...]:
+    """Texts of tokens, a row for each sequence, all as long as the longest."""
+    rows = [
+        check_items(f"words[{place}]", row, str, 1)
+        for place, row in enumerate(check_items("words", given, object, 1))
+    ]
+    length = max(map(len, rows))
+    if isinstance(tokens, Tokens):
+        check_shape("words", (len(rows), length), [tokens.sequences, tokens.length])
+    return tuple((*map(str, row), *[""] * (length - len(row))) for row in rows)
+
+
 def as_tokens(name: str, given: Any) -> Tokens | None:
-    """Tokens from what a user gives for a head; None where they are not finite.
+    """Tokens from what a user gives for a head; None where they are None, or not finite.
 
     Raises:
         InvalidInputError: If they are no tokens, or have an axis of instances.
     """
+    if given is None:
+        return None
     if not isinstance(given, Tokens):
-        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3, 4):
             raise InvalidInputError(
                 "tokens",
                 f"those of head {name!r} are of type {type(given).__name__}",
-                "Give Tokens, or (keys, queries), or (keys, queries, mask)",
+                "Give Tokens, or (keys, queries), with a mask and rows behind if need be",
             )
         keys, queries = (
-            to_numpy(what, array) for what, array in zip(("keys", "queries"), given, strict=False)
+            as_float64(what, array, finite=False)
+            for what, array in zip(("keys", "queries"), given, strict=False)
         )
         if not (np.isfinite(keys).all() and np.isfinite(queries).all()):
             return None
-        given = Tokens(keys, queries, mask=_as_mask(given[2] if len(given) == 3 else None))
+        mask, rows = (*given[2:], None, None)[:2]
+        given = Tokens(keys, queries, mask=mask, rows=rows)
     if given.instances is not None:
         raise InvalidInputError(
             "tokens",
@@ -147,33 +234,3 @@ def as_tokens(name: str, given: Any) -> Tokens | None:
             "Give one probe batch, without that axis",
         )
     return given
-
-
-def _as_mask(mask: Any) -> Any:
-    """A mask off its device."""
-    return mask.detach().cpu().numpy() if hasattr(mask, "detach") else mask
-
-
-def to_numpy(argument: str, value: Any) -> Float[np.ndarray, "..."]:
-    """A float64 copy of a PyTorch tensor on any device, a JAX or NumPy array, or a list.
-
-    NaN and infinity are kept: training may diverge, and is not to be ended for it.
-
-    Args:
-        argument: The name to use in an error.
-        value: The array.
-
-    Raises:
-        InvalidInputError: If it holds no real numbers, or numbers in half precision.
-    """
-    for leave in ("detach", "cpu"):  # the graph, then the device
-        if hasattr(value, leave):
-            value = getattr(value, leave)()
-    try:
-        return as_float64(argument, value, finite=False)
-    except TypeError:  # a type of number that NumPy does not have
-        raise InvalidInputError(
-            argument,
-            f"the numbers are stored as {getattr(value, 'dtype', type(value).__name__)}",
-            "Give float32 or float64",
-        ) from None

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from rich.box import SIMPLE_HEAD
+from jaxtyping import Float
 from rich.console import Console
-from rich.table import Table
 
 from attractor.checks import as_number, check_count, check_function
 from attractor.errors import InvalidInputError
@@ -23,25 +22,20 @@ from attractor.margin.methods import methods_for
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
 from attractor.monitor.shared_calls import SharedCalls
+from attractor.monitor.table import latest_record, latest_table, notes
 from attractor.monitor.watch import Watch
-from attractor.records import Printed, load_data, save_data
+from attractor.randomness import check_seed, generator
+from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
     import xarray as xr
 
 KIND = "records of attention heads"
 """The kind of a file of them."""
-_COLUMNS: dict[str, Callable[[float], str]] = {
-    "margin_ratio": lambda x: f"{x:.4f}",
-    "gap": lambda x: f"{x:.1e}",
-    "norm": lambda x: f"{x:.4g}",
-    "selection_changes": lambda x: f"{x:.0f}",
-    "ties": lambda x: f"{x:.0f}",
-    "constraints": lambda x: f"{x:.0f}",
-}
+_RANDOM = "random matrices in place of heads"
 
 
-class HeadMonitor(Printed):
+class HeadMonitor(Plotted, Printed):
     """Records attention heads while a loop of the user's trains them.
 
     Every ``every`` steps each head is compared with the margin problem of the tokens it selects on
@@ -61,6 +55,7 @@ class HeadMonitor(Printed):
 
     Attributes:
         records: The records of each head by its name, in order.
+        random_ratios: Margin ratios that ``compare_with_random`` found, by the name of the head.
 
     Example:
         >>> import numpy as np
@@ -126,6 +121,7 @@ class HeadMonitor(Printed):
         methods_for(self.geometry)
         check_tolerance(tolerance)
         self.records: dict[str, list[HeadRecord]] = {name: [] for name in names}
+        self.random_ratios: dict[str, Float[np.ndarray, "draw"]] = {}
         self._budget = Budget(budget, clock)
         self._shared = SharedCalls(clock)
         self._watches = {head.name: Watch(head, self.geometry, tolerance, most) for head in chosen}
@@ -182,10 +178,32 @@ class HeadMonitor(Printed):
         elapsed = self._budget.elapsed
         return self._budget.spent / elapsed if elapsed > 0 else 0.0
 
+    def compare_with_random(self, draws: int = 19, seed: int = 0) -> None:
+        """Finds the margin ratios of random matrices in place of each head, for the table.
+
+        A margin ratio has no scale of its own: a head of a hundredth may be far above what weights
+        at random have on the same tokens. A draw is a product of Gaussian factors of the rank of
+        the head, on the tokens of its latest record, and is held against the certified solution
+        for what it selects itself. It takes about as long as so many records without a solution
+        before them, outside of the budget, and they are not drawn anew by later records.
+
+        Args:
+            draws: How many for each head. A head above all 19 is so by chance once in 20 times.
+            seed: Their seed.
+        """
+        draws, seed = check_count("draws", draws), check_seed("seed", seed)
+        self.random_ratios = {
+            name: found
+            for place, (name, watch) in enumerate(self._watches.items())
+            if (found := watch.random_ratios(draws, generator(seed, place, purpose=_RANDOM)))
+            is not None
+        }
+
     def to_xarray(self) -> xr.Dataset:
         """All records as labeled arrays over step, head, sequence and query.
 
-        Numbers that are not known are NaN; selected tokens are -1 where several tie.
+        Numbers that are not known are NaN, as are probabilities in rows of padding; selected tokens
+        are -1 there, and where several tie.
         """
         return as_dataset(self.records, self.geometry)
 
@@ -197,13 +215,18 @@ class HeadMonitor(Printed):
         """
         save_data(self.to_xarray(), path, KIND)
 
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return "heads_figure", self.to_xarray()
+
     def _print(self, console: Console) -> None:
         latest = {name: latest_record(records) for name, records in self.records.items()}
-        console.print(latest_table(latest, self.geometry))
-        statuses = {record.status for record in latest.values() if record is not None}
-        for status in sorted(statuses - {RecordStatus.OPTIMAL}):
-            console.print(f"{status}: {status.message}", highlight=False)
-        console.print(f"{100 * self.overhead:.2g} % of the time went into records")
+        words = {name: watch.head.words for name, watch in self._watches.items()}
+        console.print(latest_table(latest, self.geometry, words, self.random_ratios), markup=False)
+        for line in notes(latest, self.random_ratios):
+            console.print(line, highlight=False, markup=False)
+        share = 100 * self.overhead
+        digits = ".0f" if share >= 10 else ".2g"
+        console.print(f"{share:{digits}} % of the time went into records", highlight=False)
 
     def _waiting(self) -> list[str]:
         """The heads that are due, those first that were compared with a solution longest ago."""
@@ -258,10 +281,8 @@ class HeadMonitor(Printed):
             watch.compared = step
             del self._due[name]
         numbers = seen.numbers | numbers | {"seconds": seconds}
-        selected = seen.selection
-        positions = selected.index.reshape(selected.mask.shape[:-1])
-        probability = seen.selected_probability
-        self._keep(name, HeadRecord(step, due, status, start, positions, probability, numbers))
+        chosen = seen.selected, seen.selected_probability
+        self._keep(name, HeadRecord(step, due, status, start, *chosen, numbers))
 
     def _seconds_to_solve(self, watch: Watch) -> float:
         """Time of the last solution; before the first, the median of the other heads."""
@@ -328,41 +349,6 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
         coords={"step": np.array(steps, dtype=int), "head": np.array([*records], dtype=str)},
     )
     return data.assign_attrs(geometry=geometry.name)
-
-
-def latest_record(records: list[HeadRecord]) -> HeadRecord | None:
-    """The last record that was not postponed, or the last where all were; None without any."""
-    measured = [record for record in records if record.status is not RecordStatus.POSTPONED]
-    return next(reversed(measured or records), None)
-
-
-def latest_table(latest: dict[str, HeadRecord | None], geometry: Geometry) -> Table:
-    """One record of each head by its name."""
-    table = Table(
-        title=f"Heads at their latest record, compared with solutions in the {geometry.name} norm",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    table.add_column("head", no_wrap=True)
-    table.add_column("step", justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    for name in ("selected", *_COLUMNS):
-        table.add_column(name.removeprefix("selection_").replace("_", " "), justify="right")
-    for name, record in latest.items():
-        if record is None:
-            table.add_row(name, *["-"] * (3 + len(_COLUMNS)))
-            continue
-        chosen = record.selected_probability
-        share = "-" if chosen is None else f"{100 * float(np.mean(chosen)):.2f} %"
-        numbers = [
-            show(record.numbers[key]) if key in record.numbers else "-"
-            for key, show in _COLUMNS.items()
-        ]
-        table.add_row(name, str(record.step), str(record.status), share, *numbers)
-    return table
 
 
 class Budget:

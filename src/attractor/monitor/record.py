@@ -62,8 +62,9 @@ class HeadRecord:
         status: The outcome of the comparison with its solution.
         start: The start of the solution: ``"cold"``, ``"warm"`` from the solution before,
             ``"reused"``, or empty where there is none.
-        selected: Position of the token with the highest score, -1 where several tie.
-        selected_probability: Softmax probability of the tokens selected.
+        selected: Position of the token with the highest score, -1 where several tie and where the
+            row is padding.
+        selected_probability: Softmax probability of the tokens selected; NaN in rows of padding.
         numbers: The numbers of ``NUMBERS`` that are known.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attractor.analysis.measures import measure_direction, required_margins
 from attractor.analysis.unselected import log_mean, log_unselected
@@ -33,13 +33,15 @@ class Observation:
         tokens: Its inputs.
         W: Its matrix.
         selection: The tokens with the highest scores.
-        selected_probability: Their softmax probability.
+        selected: Their positions, -1 where several tie and where the row is padding.
+        selected_probability: Their softmax probability, NaN where the row is padding.
         numbers: Numbers of the record that need no solution.
     """
 
     tokens: Tokens
     W: Float[np.ndarray, "d e"]
     selection: Selection
+    selected: Int[np.ndarray, "sequence query"]
     selected_probability: Float[np.ndarray, "sequence query"]
     numbers: dict[str, float]
 
@@ -64,6 +66,8 @@ class Watch:
         self.compared = -1
         self._geometry, self._most = geometry, most
         self._selection: Selection | None = None
+        self._compared: Observation | None = None
+        self._solving = geometry, tolerance
 
     def observe(self, state: Any, shared: SharedCalls) -> Observation | None:
         """Reads the head; None where it is not finite.
@@ -87,8 +91,9 @@ class Watch:
             return None
         selection = attended_tokens(tokens, W)
         logs = log_unselected(tokens, selection.mask, W)
+        there = np.True_ if tokens.weights is None else tokens.weights > 0  # the rest is padding
         numbers = self._numbers(W) | {
-            "log_unselected_probability": float(log_mean(logs.reshape(-1))),
+            "log_unselected_probability": float(log_mean(logs[there].ravel())),
             "ties": float(selection.ties),
             "constraints": float(_constraints(tokens)),
         }
@@ -96,7 +101,9 @@ class Watch:
             changed = (self._selection.mask != selection.mask).any(-1)
             numbers["selection_changes"] = float(changed.sum())
         self._selection = selection
-        return Observation(tokens, W, selection, -np.expm1(np.minimum(logs, 0)), numbers)
+        positions = np.where(there, selection.index.reshape(logs.shape), -1)
+        probability = np.where(there, -np.expm1(np.minimum(logs, 0)), np.nan)
+        return Observation(tokens, W, selection, positions, probability, numbers)
 
     def _numbers(self, W: Float[np.ndarray, "d e"]) -> dict[str, float]:
         """Norms and stable rank of a matrix; those beyond floating point are infinite."""
@@ -120,6 +127,7 @@ class Watch:
         if not seen.selection.mask.sum() < seen.tokens.mask.sum():
             return RecordStatus.UNDECIDED, "", {}
         solution = self.reference.find(seen.tokens, seen.selection, seen.W)
+        self._compared = seen
         status = RecordStatus(str(solution.status))
         numbers = {"gap": float(solution.gap), "solution_norm": float(solution.value)}
         if status is not RecordStatus.INFEASIBLE and required_margins(solution.problem).any():
@@ -127,6 +135,29 @@ class Watch:
             numbers["margin_ratio"] = float(measures.margin_ratio[0])
             numbers["correlation"] = float(measures.correlation[0])
         return status, self.reference.start, numbers
+
+    def random_ratios(
+        self, draws: int, random: np.random.Generator
+    ) -> Float[np.ndarray, "draw"] | None:
+        """Margin ratios of products of Gaussian factors, each of what it selects itself.
+
+        Args:
+            draws: How many.
+            random: Where they come from.
+
+        Returns:
+            The ratios; None where the head was never compared with a solution.
+        """
+        if self._compared is None:
+            return None
+        tokens, rank = self._compared.tokens, int(np.linalg.matrix_rank(self._compared.W))
+        d, e = self._compared.W.shape
+        found = np.empty(draws)
+        for draw in range(draws):
+            W = random.normal(size=(d, rank)) @ random.normal(size=(rank, e))
+            solution = Reference(*self._solving).find(tokens, attended_tokens(tokens, W), W)
+            found[draw] = measure_direction(W[None], solution).margin_ratio[0]
+        return found
 
     def _tokens(self, state: Any, shared: SharedCalls) -> Tokens | None:
         tokens = self.head.tokens

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from attractor.checks import check_count, check_flags, check_items, check_readable, is_whole, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, as_plain
+from attractor.records import Described, Rows
 
 _LARGEST_VOCABULARY = 2**21
 """Three token numbers must fit into one 64-bit integer."""
@@ -21,7 +22,7 @@ _SENTENCE = (list, tuple, np.ndarray, str, range)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Corpus:
+class Corpus(Described):
     """Sentences of tokens. Every prefix with the token after it is a sample by default.
 
     A sample is a context ``x_1 ... x_l`` with the token that follows, its label. The last token of
@@ -254,6 +255,15 @@ class Corpus:
         shown = " ".join(self.vocabulary[number] for number in numbers[-most:])
         dots = "... " if len(numbers) > most else ""
         return f"{dots}{shown} -> {self.vocabulary[self.labels[sample]]}"
+
+    def _summary(self) -> tuple[str, Rows]:
+        shown = [self.words(sample) for sample in range(min(3, len(self.positions)))]
+        return "Corpus", [
+            ("sentences", f"{self.sentences:,}"),
+            ("samples", f"{len(self.positions):,}, such as {'; '.join(shown)}"),
+            ("tokens in contexts", f"{self.context_tokens:,}"),
+            ("vocabulary", f"{self.vocabulary_size:,} tokens"),
+        ]
 
     def __repr__(self) -> str:
         return (

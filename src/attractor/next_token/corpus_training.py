@@ -19,6 +19,7 @@ from attractor.next_token.two_stage_measures import (
     feed_forward_solutions,
     measure_two_stages,
 )
+from attractor.next_token.vocabulary import MOST_TRAINED
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.training import normalized_gradient_descent, train
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 MOST_WORK = 40_000
 """The work of a step, at most, as ``frequent_samples`` counts it: about 10 ms on one core."""
-MOST_TOKENS = 101
-"""The largest vocabulary trained on: a hundred tokens, and the one that all others become."""
 MOST_DIMENSIONS = 300
 """The largest cyclic subspace in which a finite part is searched for."""
 STEP = 0.05
@@ -167,11 +166,11 @@ def train_conflicting(
 
 
 def _check_vocabulary(corpus: Corpus) -> None:
-    if corpus.vocabulary_size > MOST_TOKENS:
+    if corpus.vocabulary_size > MOST_TRAINED:
         raise InvalidInputError(
             "vocabulary",
             f"it has {corpus.vocabulary_size:,} tokens",
-            f"Training takes at most {MOST_TOKENS - 1} and one for all others: keep the most "
+            f"Training takes at most {MOST_TRAINED - 1} and one for all others: keep the most "
             "frequent ones",
         )
 

@@ -14,6 +14,8 @@ from attractor.next_token.samples import distinct_samples
 
 _LARGEST_PROGRAM = 2 * 10**5
 """Nonzeros of the linear program that decides: a few seconds."""
+_MOST_CONTEXTS = 10_000
+"""Contexts in it, at most, where dimensions and tokens are few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +75,15 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
     if len(rows) <= dimension:  # unit vectors: a column of the decoder for each context
         taken, separable, compatible = np.arange(len(rows)), True, True
     else:
-        most = max(1, _LARGEST_PROGRAM // (2 * dimension * max(size - 1, 1)))
+        most = _LARGEST_PROGRAM // (2 * dimension * max(size - 1, 1))
+        most = min(max(1, most), _MOST_CONTEXTS)
         taken = np.argsort(-frequencies, kind="stable")[:most]
         place = np.full(len(rows), -1)
         place[taken] = np.arange(len(taken))
         known = place[which] >= 0
         probabilities = np.zeros((len(taken), size))
         probabilities[place[which[known]], samples.labels[known]] = own[known]
-        vectors = gaussian(len(rows), dimension, seed)[taken]
+        vectors = gaussian(len(taken), dimension, seed)
         chosen = EmbeddedContexts(vectors, probabilities, frequencies[taken])
         answer = separability(chosen)
         decided = bool(answer.separable) or bool(answer.inseparable)

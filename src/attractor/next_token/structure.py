@@ -23,11 +23,11 @@ from attractor.next_token.orders import (
     partial_orders,
     token_priority_graphs,
 )
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CorpusStructure(Printed):
+class CorpusStructure(Plotted, Printed):
     """The structure of a corpus: its collocation and its partial orders.
 
     Attributes:
@@ -58,6 +58,9 @@ class CorpusStructure(Printed):
         """The token-priority graphs, which need no collocation."""
         return token_priority_graphs(self.corpus)
 
+    def _picture(self) -> tuple[str, tuple[AssumptionCheck, ...]]:
+        return "assumptions_figure", self.assumptions
+
     def _print(self, console: Console) -> None:
         corpus, orders = self.corpus, self.orders
         console.print(
@@ -70,10 +73,10 @@ class CorpusStructure(Printed):
             f"{len(orders.edges):,} relations under {len(np.unique(orders.edges[:, 0])):,} queries",
             highlight=False,
         )
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
         table.add_column("assumption", no_wrap=True)
         table.add_column("met", no_wrap=True)
-        table.add_column("samples in its way", justify="right", no_wrap=True)
+        table.add_column("samples\nin its way", justify="right", no_wrap=True)
         table.add_column("found")
         for check in self.assumptions:
             met = Text("yes", "green") if check.met else Text("no", "bold red")

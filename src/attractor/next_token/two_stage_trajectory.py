@@ -58,6 +58,9 @@ class TwoStageTrajectory(Printed):
         self.feed_forward._print(console)
         self.attention._print(console)
 
+    def _html_parts(self) -> list[str]:
+        return self.feed_forward._html_parts() + self.attention._html_parts()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
         import xarray as xr

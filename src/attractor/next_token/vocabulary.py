@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from attractor.checks import check_count
 from attractor.next_token.corpus import Corpus
 
+MOST_TRAINED = 101
+"""The largest vocabulary trained on: a hundred tokens, and the one that all others become."""
 OTHER = "<other>"
 """The name of the token that all rare ones become."""
 

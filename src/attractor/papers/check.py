@@ -12,12 +12,13 @@ from attractor.files.contents import DataSet
 from attractor.files.shrinking import Trial
 from attractor.papers._examine import Finding, examine
 from attractor.papers.claim import Claim, Outcome
+from attractor.records import Rows, Summary
 
 Data = TypeVar("Data", bound=DataSet)
 
 
-@dataclasses.dataclass(frozen=True)
-class ClaimResult:
+@dataclasses.dataclass(frozen=True, repr=False)
+class ClaimResult(Summary):
     """The outcome of a claim on one data set or several.
 
     Attributes:
@@ -52,6 +53,21 @@ class ClaimResult:
             return self.counterexample
         those = [finding for finding in self.findings if finding.outcome is self.outcome]
         return min(those, key=_slack)
+
+    def _summary(self) -> tuple[str, Rows]:
+        claim, deciding = self.claim, self.deciding
+        of_that = sum(finding.outcome is self.outcome for finding in self.findings)
+        bound = f"{claim.conclusion.sense} {claim.conclusion.bound:g}"
+        rows = [
+            ("claim", claim.summary),
+            ("quantity", f"{claim.conclusion.quantity} {bound}"),
+            ("data", f"{self.outcome.value} on {of_that} of {len(self.findings)}"),
+            ("decided on", deciding.case.about),
+            ("because", deciding.reason),
+        ]
+        if self.searched:
+            rows.append(("searched", f"{self.searched} candidates for counterexamples besides"))
+        return f"{claim.name}: {self.outcome.value}", rows
 
 
 def check_claim(

@@ -14,13 +14,16 @@ import xarray as xr
 from attractor.containers import read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
+from attractor.papers.registry import all_figures
 from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
+from attractor.records import Rows, Summary
 from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
+from attractor.version import __version__
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
+@dataclass(frozen=True, repr=False)
+class DrawnFigure(Summary):
     """A figure that has been drawn.
 
     Attributes:
@@ -45,6 +48,21 @@ class DrawnFigure:
     def agrees(self) -> bool:
         """Whether every reading agrees with the conclusion."""
         return all(reading.agrees for reading in self.readings)
+
+    def _summary(self) -> tuple[str, Rows]:
+        shown = "as it should be" if self.agrees else "not as it should be"
+        rows = [
+            (one.text, f"{one.value:.4g}, {one.expected}{'' if one.agrees else ': it is not'}")
+            for one in self.readings
+        ]
+        files = ", ".join(str(file) for file in self.files.values())
+        return f"{self.figure.name}: {shown}", [*rows, ("files", files)]
+
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import paragraph, picture
+
+        drawing = picture(self.files["png"].read_bytes(), self.figure.name)
+        return [drawing, paragraph(self.caption), *super()._html_parts()]
 
     def summary(self) -> dict[str, Any]:
         """Readings and files as plain values of JSON."""
@@ -192,6 +210,29 @@ def draw(
     write_file(files["txt"], "\n\n".join(words) + "\n")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
+
+
+def drawn_before(out: str | os.PathLike[str]) -> list[DrawnFigure]:
+    """The figures that lie in a folder, drawn by this version, in the order of the papers.
+
+    Args:
+        out: The folder that ``draw`` was given.
+    """
+    found = []
+    for figure in all_figures().values():
+        for as_published in (False, True):
+            files = figure_files(figure, out, as_published)
+            if not all(file.is_file() for file in files.values()):
+                continue
+            try:
+                provenance = read_provenance(files["nc"])
+            except AttractorError:
+                continue
+            if (provenance.name, provenance.version) == (figure.name, __version__):
+                data = read_data(files["nc"])
+                told = figure.caption(data), tuple(figure.readings(data)), provenance
+                found.append(DrawnFigure(figure, data, *told, files, computed=False))
+    return found
 
 
 def _arguments(

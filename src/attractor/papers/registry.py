@@ -144,5 +144,7 @@ def _named(word: str, kind: type[Named], name: str, besides: Mapping[str, Named]
     things = own if name in own else {**_all(f"{word}s", kind), **besides}
     if name in things:
         return things[name]
-    remedy = suggest(name, things) + f"`attractor {word}s` lists them"
+    alike = [one for one in things if one.rpartition("/")[2] == name.rpartition("/")[2]]
+    meant = f"Did you mean {' or '.join(alike)}? " if alike else suggest(name, things)
+    remedy = f"{meant}`attractor {word}s` lists them"
     raise InvalidInputError("name", f"there is no {word} {name!r}", remedy)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,8 +20,8 @@ from attractor.papers.claim import Measurement, Outcome
 from attractor.records import Printed
 
 STYLES = {
-    Outcome.HOLDS: "green",
     Outcome.FAILS: "bold red",
+    Outcome.HOLDS: "green",
     Outcome.NOT_SETTLED: "yellow",
     Outcome.ASSUMPTION_NOT_MET: "yellow",
     Outcome.VACUOUS: "dim",
@@ -47,19 +48,18 @@ class ClaimResults(Printed):
     def table(self) -> Table:
         """A line for each claim: the outcome and the number that decides it."""
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        table.add_column("claim", overflow="fold")
+        table.add_column("claim", no_wrap=True)
         table.add_column("outcome", no_wrap=True)
         for column in ("data", "measured", "expected"):
             table.add_column(column, justify="right", no_wrap=True)
         for result in self.results:
             outcome, conclusion = result.outcome, result.claim.conclusion
             of_that = sum(finding.outcome is outcome for finding in result.findings)
-            measured = result.deciding.measured
             table.add_row(
                 result.claim.name,
                 Text(outcome.value, STYLES[outcome]),
                 f"{of_that} of {len(result.findings)}",
-                _shown(measured),
+                _shown(result.deciding.measured),
                 f"{conclusion.sense} {conclusion.bound:.4g}",
             )
         return table
@@ -73,9 +73,36 @@ class ClaimResults(Printed):
         ]
 
     def _print(self, console: Console) -> None:
-        console.print(self.table())
+        table = self.table()
+        # Asked of a wide console: a narrow one measures no more than its own width.
+        wide = console.options.update(width=1000)
+        if console.measure(table, options=wide).maximum > console.width:
+            self._print_by_outcome(console)
+            return
+        console.print(table)
         for sentence in self.explanations():
             console.print(f"* {sentence}", markup=False, highlight=False)
+
+    def _print_by_outcome(self, console: Console) -> None:
+        """The claims of each outcome with whole names, where the table is wider than the text."""
+        for outcome, style in STYLES.items():
+            those = [result for result in self.results if result.outcome is outcome]
+            if those:
+                console.print(Text(f"{outcome.value}: {len(those)}", style))
+            for result in those:
+                words = result.deciding.reason
+                if outcome is Outcome.HOLDS:
+                    bound = f"{result.claim.conclusion.sense} {result.claim.conclusion.bound:.4g}"
+                    words = f"{_shown(result.deciding.measured)}, {bound} expected"
+                if len(result.findings) > 1:
+                    count = sum(finding.outcome is outcome for finding in result.findings)
+                    words += f"; {count} of {len(result.findings)} data sets"
+                line = f"  {result.claim.name}: {words}"
+                if len(line) <= console.width:
+                    console.print(Text(line))
+                else:
+                    console.print(Text(f"  {result.claim.name}"), soft_wrap=True)
+                    console.print(Padding(Text(words), (0, 0, 0, 6), expand=False))
 
     def counts(self) -> dict[str, int]:
         """The number of claims with each outcome."""

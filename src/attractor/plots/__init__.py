@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from attractor.plots.checkpoints import checkpoint_figure as checkpoint_figure
     from attractor.plots.collocation import collocation_figure as collocation_figure
+    from attractor.plots.compared import compared_figure as compared_figure
     from attractor.plots.corpus import (
         assumption_bars as assumption_bars,
         assumptions_figure as assumptions_figure,
@@ -77,7 +78,11 @@ if TYPE_CHECKING:
         margin_ratio_matrix as margin_ratio_matrix,
         solution_map as solution_map,
     )
-    from attractor.plots.heads import head_curves as head_curves, heads_figure as heads_figure
+    from attractor.plots.heads import (
+        head_curves as head_curves,
+        head_map as head_map,
+        heads_figure as heads_figure,
+    )
     from attractor.plots.in_context import (
         experiment_figure as experiment_figure,
         lengths_figure as lengths_figure,
@@ -112,6 +117,7 @@ if TYPE_CHECKING:
         score_deviation_figure as score_deviation_figure,
     )
     from attractor.plots.rates import plot_rate as plot_rate, rates_figure as rates_figure
+    from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
     from attractor.plots.roles import (
         ROLES as ROLES,
         SEQUENCES as SEQUENCES,
@@ -127,6 +133,11 @@ if TYPE_CHECKING:
         fraction_curve as fraction_curve,
         stacked_shares as stacked_shares,
         wilson as wilson,
+    )
+    from attractor.plots.solution import (
+        margin_curve as margin_curve,
+        singular_values as singular_values,
+        solution_figure as solution_figure,
     )
 
 import_on_first_use(

@@ -16,6 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
+from attractor.plots._figure import Figure as StyledFigure
 from attractor.provenance import Provenance, embed
 from attractor.storage import atomic_file
 
@@ -52,22 +53,34 @@ PAGE = 6.9
 _DECADES = 3
 """Decades of a logarithmic axis from which on minor ticks are thinned out."""
 
+_SALT = "attractor"
+"""What the style file says of ``svg.hashsalt``, and nobody else does."""
 _STYLE = Path(__file__).with_name("attractor.mplstyle")
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Applies the style inside the block only; figures must be made and saved inside."""
-    with matplotlib.style.context(_STYLE):
+    """Applies the style inside the block only.
+
+    Functions that return a figure apply it themselves, and the figures keep it. Inside the block
+    your own changes to ``matplotlib.rcParams`` hold for them, too.
+    """
+    with matplotlib.style.context(_STYLE, after_reset=True):
         yield
         interactive = matplotlib.is_interactive()
     # A notebook turns it on when its first figure is made, perhaps inside, and shows none without.
     matplotlib.interactive(interactive)
 
 
+def style_of_figures() -> contextlib.AbstractContextManager[None]:
+    """The style, unless it holds already, maybe with changes of the user's."""
+    holds = matplotlib.rcParams["svg.hashsalt"] == _SALT
+    return contextlib.nullcontext() if holds else style()
+
+
 def panels_on_page(
     height: float, rows: int = 1, columns: int = 1, **arrangement: Any
-) -> tuple[Figure, Any]:
+) -> tuple[StyledFigure, Any]:
     """A figure across a page, and its panels.
 
     Args:
@@ -76,7 +89,7 @@ def panels_on_page(
         columns: Panels in a row.
         **arrangement: Further arguments of ``Figure.subplots``, which says what panels come as.
     """
-    figure = Figure(figsize=(PAGE, height))
+    figure = StyledFigure(figsize=(PAGE, height))
     return figure, figure.subplots(rows, columns, **arrangement)
 
 
@@ -91,7 +104,10 @@ def save_figure(
         name: File name without its ending.
         provenance: Where the figure comes from; it is put into both files.
     """
-    for suffix, drawing in _drawings(figure).items():
+    made_in = figure.its_style() if isinstance(figure, StyledFigure) else contextlib.nullcontext()
+    with made_in:
+        drawings = _drawings(figure)
+    for suffix, drawing in drawings.items():
         with atomic_file(directory / f"{name}{suffix}") as temporary:
             temporary.write_bytes(drawing)
             if provenance is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import re
@@ -15,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from attractor.checks import as_number, is_whole, shown
 from attractor.errors import InvalidInputError
+from attractor.plots._style import style_of_figures
 from attractor.precision import LARGEST, as_float64, as_plain, check_shape
 
 _ARRAY = re.compile(r"(Float|Int|Bool)\[[\w.]+, '([^']*)'\]")
@@ -57,6 +59,8 @@ _MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
 def with_checked_arguments(public: Any) -> Any:
     """A public name of a package that draws; where it is a function, one that checks its arguments.
 
+    Where it returns a figure, that is in the style of the library.
+
     Functions of the package that call each other are left as they are: they hand on what was
     checked, or what they made. So are those of a package within, which are checked there.
     """
@@ -80,7 +84,9 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
                 if hasattr(value, "__next__") and "Iterable[" in annotation:
                     given.arguments[name] = value = list(value)
                 _check(name, value, annotation, sizes)
-        return function(*given.args, **given.kwargs)
+        draws = signature.return_annotation == "Figure"
+        with style_of_figures() if draws else contextlib.nullcontext():
+            return function(*given.args, **given.kwargs)
 
     return call
 

@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
@@ -23,6 +22,7 @@ from attractor.audit.heads import (
     of_verdict,
 )
 from attractor.audit.margin_solution import ARRIVED
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.roles import tint
 

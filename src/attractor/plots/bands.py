@@ -17,6 +17,8 @@ from attractor.plots.roles import shade
 
 QUANTILES = (0.1, 0.9)
 """Quantiles over trials between which the band around a median is drawn."""
+_BARS = 9
+"""Places with a bar along each of several curves."""
 
 
 def band(
@@ -28,12 +30,15 @@ def band(
     individuals: int = 0,
     label: str | None = None,
     look: Mapping[str, Any] = SERIES[0],
+    slot: tuple[int, int] = (0, 1),
 ) -> None:
     """Draws the center of trials along one dimension, a band around it, and perhaps trials faintly.
 
     Around a median the band goes from the 10th to the 90th percentile; around a mean it is one
-    standard deviation (of a sample, divisor N - 1) either way. Values that are not finite are left
-    out, and what has no place on a logarithmic axis too, so set the scale of the axes before.
+    standard deviation (of a sample, divisor N - 1) either way. Bands of several curves would hide
+    one another: bars of their heights stand in their place, each curve's at places of its own.
+    Values that are not finite are left out, and what has no place on a logarithmic axis too, so set
+    the scale of the axes before.
 
     Args:
         axes: Where to draw.
@@ -43,6 +48,7 @@ def band(
         individuals: How many trials to draw faintly, the first ones.
         label: Name in the legend.
         look: Line properties.
+        slot: Which of how many that share the axes, from 0: ``(0, 2)`` and ``(1, 2)``.
 
     Raises:
         InvalidInputError: If there is no such dimension or center.
@@ -64,6 +70,9 @@ def band(
         low, high = _edges(numbers, center)
         if axes.get_yscale() == "log":
             low = _on_logarithmic_axis(low, numbers)
+        if slot[1] > 1:
+            _bars(axes, places, (low, high), look["color"], slot)
+            return
         axes.fill_between(places, low, high, color=look["color"], alpha=0.13, linewidth=0)
         for edge in (low, high):
             axes.plot(places, edge, color=look["color"], linewidth=0.5, alpha=0.6)
@@ -98,6 +107,24 @@ def end_labels(axes: Axes, *, room: float = 8.5) -> None:
             color=shade(to_hex(line.get_color()), 0.2),
             annotation_clip=False,
         )
+
+
+def _bars(
+    axes: Axes,
+    places: Float[np.ndarray, "place"],
+    edges: tuple[np.ndarray, np.ndarray],
+    color: str,
+    slot: tuple[int, int],
+) -> None:
+    """Bars between two edges at places evenly spread along the axis, between those of others."""
+    number, of = slot
+    along = np.log(places) if axes.get_xscale() == "log" else places
+    wanted = (np.arange(_BARS) + (number + 0.5) / of) / _BARS
+    at = np.unique([np.abs(along - end).argmin() for end in along[0] + wanted * np.ptp(along)])
+    low, high = (edge[at] for edge in edges)
+    axes.vlines(places[at], low, high, color=color, linewidth=1.0, alpha=0.75, zorder=1.9)
+    for ends in (low, high):
+        axes.plot(places[at], ends, "_", color=color, markersize=4, alpha=0.75, zorder=1.9)
 
 
 def _trials(

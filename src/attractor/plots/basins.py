@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from attractor.plots._style import COLORS
+from attractor.plots._figure import Figure
+from attractor.plots._style import COLORS, PAGE
 from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
 from attractor.plots.roles import SEQUENCES, role_of, tint
 
@@ -30,6 +31,10 @@ _HATCH: dict[str, Any] = {
     "hatch": "//////",
     "linewidth": 0.0,
 }
+_FINE = 400
+"""Points along the longer side of the plane, between which boundaries are drawn."""
+_ROUND = 1.0
+"""Cells over which boundaries are rounded off."""
 _BARS = 10
 """Selections with a bar of their own; the others share one."""
 
@@ -64,7 +69,8 @@ def basin_map_axes(
 ) -> None:
     """Draws the selection that each start of a plane settles on, those that do not hatched.
 
-    Where the plane is that of a prompt, tokens lie on it, the best ones as stars; where margin
+    Boundaries are curves through the cells of the grid; the center of each cell is a start. Where
+    the plane is that of a prompt, tokens lie on it, the best ones as stars; where margin
     solutions lie in the plane, rays point along them.
 
     Args:
@@ -75,31 +81,33 @@ def basin_map_axes(
     colors = selection_colors(data) if colors is None else colors
     edges = [_edges(data[name].values) for name in ("first", "second")]
     basin = data["basin"].transpose("second", "first").values
-    fills = [to_rgb(tint(colors[str(name)], _PALE)) for name in data["selection"].values]
-    image = np.array([*fills, to_rgb(_HATCH["facecolor"])])[basin]
-    extent = (*edges[0][[0, -1]], *edges[1][[0, -1]])
-    axes.imshow(image, origin="lower", extent=extent, zorder=0, aspect="auto")
-    left = basin < 0
-    if left.any():
-        cells = np.ma.masked_where(~left, left)
-        hatched: dict[str, Any] = _HATCH | {"facecolor": "none"}
-        axes.pcolor(*edges, cells, zorder=0.5, **hatched)
+    (left, right), (low, high) = (one[[0, -1]].tolist() for one in edges)
+    extent = (left, right, low, high)
+    names = [str(name) for name in data["selection"].values]
+    _draw_regions(axes, basin, extent, [colors[name] for name in names])
     axes.grid(False)
+    axes.set(xlim=extent[:2], ylim=extent[2:])
     directions = data["direction"].values.reshape(2, -1)
     if np.allclose(directions @ directions.T, np.eye(2) * (directions[0] @ directions[0])):
         axes.set_aspect("equal")
     handles: list[Any] = _legend(data, colors)
-    if _draw_rays(axes, data, directions, colors):
-        handles.append(
-            Line2D([], [], color=COLORS["black"], linewidth=1.5, label="margin solution")
-        )
+    labels = [str(handle.get_label()) for handle in handles]
+    rays = _draw_rays(axes, data, directions, colors)
+    if rays:
+        handles.append(tuple(rays))
+        labels.append("margin solution of each")
     if _is_prompt_plane(data, directions):
-        handles += _draw_tokens(axes, data)
+        more = _draw_tokens(axes, data, [np.array(line.get_xydata())[-1] for line in rays])
+        handles += more
+        labels += [str(handle.get_label()) for handle in more]
         axes.set(xlabel="$p_1$ at the start", ylabel="$p_2$ at the start")
     else:
-        axes.set(xlabel="first direction", ylabel="second direction")
-    axes.set(xlim=extent[:2], ylim=extent[2:])
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0)
+        first, second = _axis_names(data, directions)
+        axes.set(xlabel=first, ylabel=second)
+    axes.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0,
+        handler_map={tuple: HandlerTuple(None, pad=0.3)},
+    )  # fmt: skip
 
 
 def basin_shares_axes(
@@ -155,7 +163,7 @@ def basin_map_figure(data: xr.Dataset, *, colors: Mapping[str, str] | None = Non
         data: ``BasinMap.data``.
         colors: A color for each selection.
     """
-    figure = Figure(figsize=(6.4, 4.0), layout="compressed")
+    figure = Figure(figsize=(PAGE, 4.0), layout="compressed")
     basin_map_axes(figure.subplots(), data, colors=colors)
     note = f"{data.attrs['optimizer']} from the center of every cell"
     figure.supxlabel(note, fontsize=7, color="#555555")
@@ -170,7 +178,7 @@ def basin_shares_figure(data: xr.Dataset, *, colors: Mapping[str, str] | None = 
         colors: A color for each selection.
     """
     bars = min(data.sizes["selection"], _BARS) + 2
-    figure = Figure(figsize=(6.4, 0.9 + 0.3 * bars))
+    figure = Figure(figsize=(PAGE, 0.9 + 0.3 * bars))
     axes = figure.subplots()
     basin_shares_axes(axes, data, colors=colors)
     confidence = f"{100 * data.attrs['confidence']:g}"
@@ -206,12 +214,16 @@ def _legend(data: xr.Dataset, colors: Mapping[str, str]) -> list[Patch]:
 
 def _name(data: xr.Dataset, place: int) -> str:
     """The tokens of a selection, and whether they are optimal."""
-    name = str(data["selection"].values[place])
-    words = f"token{'s' if ',' in name else ''} {name if len(name) <= 24 else name[:22] + '...'}"
+    words = _tokens(data, place)
     for flag in ("globally_optimal", "locally_optimal"):
         if _flag(data, flag)[place]:
             return f"{words}, {flag.replace('_', ' ')}"
     return words
+
+
+def _tokens(data: xr.Dataset, place: int) -> str:
+    name = str(data["selection"].values[place])
+    return f"token{'s' if ',' in name else ''} {name if len(name) <= 24 else name[:22] + '...'}"
 
 
 def _flag(data: xr.Dataset, name: str) -> np.ndarray:
@@ -220,11 +232,73 @@ def _flag(data: xr.Dataset, name: str) -> np.ndarray:
     return np.zeros(data.sizes["selection"], dtype=bool)
 
 
+def _draw_regions(
+    axes: Axes,
+    basin: Int[np.ndarray, "second first"],
+    extent: tuple[float, float, float, float],
+    colors: Sequence[str],
+) -> None:
+    """Colors the cells by their selections, with the corners of cells rounded off.
+
+    What is less than a cell wide and would vanish by that, stays a cell.
+    """
+    from scipy.ndimage import gaussian_filter  # which few figures need
+
+    fine = max(2, _FINE // max(basin.shape))
+    cells = np.kron(basin, np.ones((fine, fine), dtype=basin.dtype))
+    kinds = np.unique(basin).tolist()
+    weights = np.array(
+        [gaussian_filter((cells == kind).astype(np.float32), _ROUND * fine, mode="nearest")
+         for kind in kinds]
+    )  # fmt: skip
+    smooth = np.array(kinds)[weights.argmax(0)]
+    blocks = (smooth == cells).reshape(basin.shape[0], fine, basin.shape[1], fine)
+    lost = ~blocks.any(axis=(1, 3))
+    smooth = np.where(np.kron(lost, np.ones((fine, fine), dtype=bool)), cells, smooth)
+    fills = [to_rgb(tint(color, _PALE)) for color in colors]
+    image = np.array([*fills, to_rgb(_HATCH["facecolor"])])[smooth]
+    axes.imshow(image, origin="lower", extent=extent, zorder=0, aspect="auto")
+    places = [
+        np.linspace(low, high, 2 * count + 1)[1::2]
+        for low, high, count in zip(extent[::2], extent[1::2], smooth.shape[::-1], strict=True)
+    ]
+    if (smooth < 0).any():
+        hatched: dict[str, Any] = {"colors": "none", "hatches": [_HATCH["hatch"]], "zorder": 0.5}
+        axes.contourf(*places, smooth < 0, levels=[0.5, 1.5], **hatched)
+    for kind, weight in zip(kinds, weights, strict=True):
+        others = np.delete(weights, kinds.index(kind), axis=0)
+        if kind >= 0 and len(others):
+            ahead = weight - others.max(0)
+            edge: dict[str, Any] = {"colors": tint(colors[int(kind)], 0.1), "linewidths": 0.6}
+            axes.contour(*places, ahead, levels=[0], zorder=0.6, **edge)
+
+
+def _axis_names(data: xr.Dataset, directions: Float[np.ndarray, "2 entry"]) -> tuple[str, str]:
+    """What the directions of a plane are: along a margin solution, or the rest of another one."""
+    solutions = data["solution"].values.reshape(data.sizes["selection"], -1)
+    along = [place for place, one in enumerate(solutions) if _aligned(one, directions[0])]
+    first = f"start along the margin solution of\n{_tokens(data, along[0])}" if along else ""
+    rest = solutions - np.outer(solutions @ directions[0], directions[0]) / (
+        directions[0] @ directions[0]
+    )
+    across = [
+        place
+        for place, one in enumerate(rest)
+        if place not in along and _aligned(one, directions[1])
+    ]
+    second = f"start along what is left of that of\n{_tokens(data, across[0])}" if across else ""
+    return first or "start along the first direction", second or "start along the second direction"
+
+
+def _aligned(one: Float[np.ndarray, "entry"], direction: Float[np.ndarray, "entry"]) -> bool:
+    return bool(one @ direction >= (1 - 1e-9) * np.linalg.norm(one) * np.linalg.norm(direction) > 0)
+
+
 def _draw_rays(
     axes: Axes, data: xr.Dataset, directions: Float[np.ndarray, "2 entry"], colors: Any
-) -> bool:
-    """A ray along each margin solution that lies in a plane through zero; whether there is one."""
-    drawn = False
+) -> list[Line2D]:
+    """A ray along each margin solution that lies in a plane through zero."""
+    drawn: list[Line2D] = []
     if data["center"].values.any():
         return drawn
     for place, name in enumerate(data["selection"].values):
@@ -233,13 +307,12 @@ def _draw_rays(
         if np.linalg.norm(inside @ directions - solution) <= 1e-9 * np.linalg.norm(solution):
             dark = tuple(_DARK * np.array(to_rgb(colors[str(name)])))
             style: Any = {"color": dark, "linestyle": "-", "linewidth": 1.5, "zorder": 3}
-            ray(axes, inside, "globally_optimal", **style)
-            drawn = True
+            drawn.append(ray(axes, inside, "globally_optimal", **style))
     return drawn
 
 
-def _draw_tokens(axes: Axes, data: xr.Dataset) -> list[Any]:
-    """The tokens with their numbers; returns what the legend says of them."""
+def _draw_tokens(axes: Axes, data: xr.Dataset, rays: Sequence[Any]) -> list[Any]:
+    """The tokens with their numbers beside rays; returns what the legend says of them."""
     sequences = data.sizes["sequence"]
     plane_tokens(
         axes,
@@ -247,6 +320,7 @@ def _draw_tokens(axes: Axes, data: xr.Dataset) -> list[Any]:
         optimal=data["optimal"].values if "optimal" in data else None,
         mask=data["mask"].values,
         names=[[str(token) for token in range(data.sizes["key_token"])]] * sequences,
+        beside=np.reshape(rays, (-1, 2)),
     )
     handles: list[Any] = [
         Line2D([], [], linestyle="none", color=color, marker=marker, markersize=5, label=label)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from attractor.checks import check_choice
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.geometries import geometry_label, numbers_on_colors
 
@@ -64,6 +64,8 @@ def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
     image = bias_map(axes, matrix)
     figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=30).set_label("margin ratio")
     note = f"median over {matrix.data.sizes['instance']} data sets; outlined: the optimizer's norm"
+    if not all(matrix.own_norm(method) for method in matrix.methods):
+        note += "; none outlined: it descends in no norm that is known"
     figure.supxlabel(note, fontsize=8, color="#555555")
     return figure
 

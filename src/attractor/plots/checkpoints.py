@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from attractor.audit.checkpoint_words import movements_of
 from attractor.audit.movement import Direction
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.audit import UNKNOWN, WIDE, framed, name_axes
 

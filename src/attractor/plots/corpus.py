@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from attractor.next_token import AssumptionCheck, PartialOrders, TokenClass
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.layers import short, text_width
 from attractor.plots.roles import ROLES
@@ -100,7 +100,7 @@ def assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
     axes.grid(False, axis="y")
 
 
-def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE / 1.4) -> Figure:
+def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE) -> Figure:
     """The share of samples in the way of each assumption.
 
     Args:

@@ -11,8 +11,11 @@ from matplotlib.axes import Axes
 
 from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
+from attractor.plots.plane.tokens import HALO
 from attractor.records import axis_of
 
+_CUT = "cut"
+"""Name of the words that say what is cut off, which later curves change."""
 AXIS_LABELS = {
     "step": "iteration",
     "radius": "radius",
@@ -29,6 +32,7 @@ def band_curve(
     *,
     label: str | None = None,
     look: Mapping[str, Any] = SERIES[0],
+    slot: tuple[int, int] = (0, 1),
 ) -> None:
     """Draws the median over trials and a band from the 10th to 90th percentile, along the records.
 
@@ -39,12 +43,13 @@ def band_curve(
         values: Dimensions ``instance, seed`` and an axis of records.
         label: Name in the legend.
         look: Line properties.
+        slot: Which of how many that share the axes; several have bars in place of bands.
     """
     axis = axis_of(values)
     if axis != "logarithmic_time":
         axes.set_xscale("log")
     axes.set_xlabel(AXIS_LABELS[axis])
-    band(axes, values, axis, label=label, look=look)
+    band(axes, values, axis, label=label, look=look, slot=slot)
 
 
 def margin_ratio(axes: Axes, data: xr.Dataset, **options: Any) -> None:
@@ -113,6 +118,12 @@ def _log_axis(axes: Axes, label: str) -> None:
 
 
 def _keep_in_view(axes: Axes) -> None:
-    """Shows the lowest curve, but nothing below -1, up to just over 1."""
+    """Shows the lowest curve, but nothing below -1, up to just over 1; says what is cut off."""
     lowest = min(float(np.nanmin(np.asarray(line.get_ydata()))) for line in axes.lines)
     axes.set_ylim(min(max(lowest, -1), 0) - 0.06, 1.06)
+    for words in axes.findobj(lambda artist: artist.get_gid() == _CUT):
+        words.remove()
+    if lowest < -1:  # where curves are that low, the corner is empty
+        said = f"below \N{MINUS SIGN}1, down to \N{MINUS SIGN}{-lowest:.2g}, not shown"
+        look: Any = {"fontsize": 6.5, "color": COLORS["gray"], "gid": _CUT, "path_effects": HALO}
+        axes.text(0.01, 0.02, said, transform=axes.transAxes, **look)

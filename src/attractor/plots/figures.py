@@ -1,4 +1,4 @@
-"""Whole figures, put together from curves, maps and bars; make and save them inside ``style()``.
+"""Whole figures, put together from curves, maps and bars.
 
 Patches and bars of fractions, which these figures alone are made of, are drawn here too.
 """
@@ -6,27 +6,26 @@ Patches and bars of fractions, which these figures alone are made of, are drawn 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import PercentFormatter
 
+from attractor.analysis.wilson import wilson_interval
 from attractor.errors import InvalidInputError
 from attractor.plots import curves
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
 from attractor.plots.geometries import numbers_on_colors
 from attractor.precision import check_shape
 from attractor.records import axis_of
 
-_BAND_NOTE = "line: median over trials; band: 10th to 90th percentile"
 _PREDICTED_LOOK = {"edgecolor": PREDICTED, "linestyle": (0, (2, 1.2)), "linewidth": 1.8}
 _REACHED_LOOK = {"edgecolor": REACHED, "linestyle": "-", "linewidth": 2.2}
 
@@ -91,6 +90,7 @@ def patches_figure(
     *,
     grid: int,
     row_names: Sequence[str],
+    labels: Sequence[Sequence[str]] = (),
 ) -> Figure:
     """Rows of images with the patch attention ended on and the patch predicted.
 
@@ -100,16 +100,20 @@ def patches_figure(
         reached: Patch numbers reached, likewise.
         grid: Patches along one side.
         row_names: Name of each row.
+        labels: What stands above each image, a row at a time; default: nothing.
 
     Raises:
-        InvalidInputError: If rows are not as many as their names.
+        InvalidInputError: If rows are not as many as their names or labels.
     """
     check_shape("row_names", (len(row_names),), (len(images),))
+    if labels:
+        check_shape("labels", (len(labels),), (len(images),))
     columns = max(len(row) for row in images)
-    figure = Figure(figsize=(7.2, 0.45 + 6.4 / columns * len(images)))
+    height = 6.4 / columns + (0.17 if labels else 0)
+    figure = Figure(figsize=(7.2, 0.45 + height * len(images)))
     axes = figure.subplots(len(images), columns, squeeze=False)
-    for places, pictures, theory, end, name in zip(
-        axes, images, predicted, reached, row_names, strict=True
+    for row, (places, pictures, theory, end, name) in enumerate(
+        zip(axes, images, predicted, reached, row_names, strict=True)
     ):
         for column, place in enumerate(places):
             if column >= len(pictures):
@@ -122,6 +126,8 @@ def patches_figure(
                 reached=int(end[column]),
                 grid=grid,
             )
+            if labels:
+                place.set_title(labels[row][column], loc="center", pad=2)
         places[0].text(-0.12, 0.5, name, transform=places[0].transAxes, ha="right", va="center")
     figure.legend(handles=patch_legend(), loc="outside lower center", ncols=2)
     return figure
@@ -170,19 +176,23 @@ def sizes_figure(
     """The effect of larger data sets on feasibility and on agreement with the predicted selection.
 
     Args:
-        feasible: Fraction of data sets whose predicted selection is feasible, dimension ``n``.
-        kept: Fraction of images whose kept patch is the predicted one.
-        whole: Fraction of data sets in which that is so for every image.
+        feasible: Fraction of data sets whose predicted selection is feasible, dimension ``n``;
+            with a dimension ``instance`` an entry for each data set, whose mean has an interval.
+        kept: Fraction of images whose kept patch is the predicted one, likewise.
+        whole: Fraction of data sets in which that is so for every image, likewise.
         chance: What guessing a patch would give for ``kept``.
     """
     figure = Figure(figsize=(7.2, 2.8))
     left, middle, right = figure.subplots(1, 3, sharey=True)
     fraction_bars(left, feasible, color=SERIES[2]["color"])
     fraction_bars(middle, kept, color=REACHED, chance=chance)
-    fraction_bars(right, whole, color=REACHED)
+    fraction_bars(right, whole, color=REACHED, chance=chance ** whole["n"].values)
     left.set_title("prediction feasible,\nof data sets")
     middle.set_title("kept patch as predicted,\nof images")
     right.set_title("every patch as predicted,\nof data sets")
+    if "instance" in feasible.dims:
+        note = "black: 95 % interval over data sets"
+        figure.supxlabel(note, fontsize=8, color="#555555")
     return figure
 
 
@@ -190,8 +200,9 @@ def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset
     figure = Figure(figsize=(7.2, 5.2))
     places = figure.subplots(2, 2).ravel()
     for axes, draw in zip(places, panels, strict=True):
-        for (name, data), look in zip(runs.items(), cycle(SERIES), strict=False):
-            draw(axes, data, label=name, look=look)
+        for number, (name, data) in enumerate(runs.items()):
+            look = SERIES[number % len(SERIES)]
+            draw(axes, data, label=name, look=look, slot=(number, len(runs)))
     if len(runs) > 1:
         handles, labels = places[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(runs))
@@ -200,14 +211,21 @@ def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset
 
 
 def _note(runs: Mapping[str, xr.Dataset]) -> str:
-    """The meaning of line and band, and the number of trials."""
+    """The meaning of line and band, and the number of trials of a line."""
     counts = [_trials_with_numbers(data) for data in runs.values()]
-    shown = sum(count for count, _ in counts)
-    total = sum(count for _, count in counts)
-    if total == 1:
-        return "one trial"
+    shown, total = (_least_to_most(numbers) for numbers in zip(*counts, strict=True))
+    if total == "1":
+        return "one trial" if len(runs) == 1 else "one trial a line"
     some = "" if shown == total else f", of which {shown} have a solution to compare with"
-    return f"{_BAND_NOTE} ({total} trials{some})"
+    around, each = ("band", "") if len(runs) == 1 else ("bars", " a line")
+    return (
+        f"line: median over trials; {around}: 10th to 90th percentile ({total} trials{each}{some})"
+    )
+
+
+def _least_to_most(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
@@ -216,27 +234,60 @@ def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
 
 
 def fraction_bars(
-    axes: Axes, fractions: xr.DataArray, *, color: str, chance: float | None = None
+    axes: Axes,
+    fractions: xr.DataArray,
+    *,
+    color: str,
+    chance: float | Float[np.ndarray, "n"] | None = None,
 ) -> None:
     """Draws one bar for each data-set size, with its number above, beside the chance level.
 
+    Of several data sets the bar is their mean and a line its 95 % interval: Wilson's where each is
+    0 or 1, else Student's.
+
     Args:
         axes: Where to draw.
-        fractions: Values from 0 to 1, dimension ``n``.
+        fractions: Values from 0 to 1, dimension ``n``, and of several data sets ``instance``.
         color: Color of the bars.
-        chance: Level that blind guessing would reach.
+        chance: Level that blind guessing would reach, for all sizes or each.
     """
     places = np.arange(fractions.sizes["n"])
-    bars = axes.bar(places, fractions.values, width=0.6, color=color)
-    axes.bar_label(bars, labels=[f"{100 * value:.3g} %" for value in fractions.values], padding=2)
+    shares = fractions.mean("instance") if "instance" in fractions.dims else fractions
+    bars = axes.bar(places, shares.values, width=0.6, color=color)
+    tops = shares.values
+    if "instance" in fractions.dims:
+        low, tops = _interval(fractions.transpose("instance", "n").values)
+        axes.vlines(places, low, tops, color=COLORS["black"], linewidth=1.2)
+    for bar, value, top in zip(bars, shares.values, tops, strict=True):
+        axes.annotate(
+            f"{100 * value:.3g} %", (bar.get_x() + 0.3, top), (0, 2), ha="center", va="bottom",
+            textcoords="offset points",
+        )  # fmt: skip
     if chance is not None:
-        dashed: Any = {"color": COLORS["black"], "linestyle": "--", "linewidth": 1.1}
-        axes.axhline(chance, label=f"chance: {100 * chance:.3g} %", **dashed)
+        levels = np.broadcast_to(chance, places.shape)
+        dashed: Any = {"color": COLORS["orange"], "linestyle": (0, (2, 1)), "linewidth": 1.4}
+        most = "" if np.ptp(levels) == 0 else " or less"
+        label = f"chance: {100 * levels.max():.3g} %{most}"
+        axes.hlines(levels, places - 0.45, places + 0.45, label=label, **dashed)
         axes.legend(loc="upper right")
     axes.set_xticks(places, [str(n) for n in fractions["n"].values])
     axes.set(xlabel="images in a data set, n", ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(False, axis="x")
+
+
+def _interval(
+    values: Float[np.ndarray, "instance n"],
+) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
+    """Both ends of the 95 % interval of a mean over data sets."""
+    count = len(values)
+    if np.isin(values, (0, 1)).all():
+        low, high = np.moveaxis(wilson_interval(values.sum(0), np.array(count), 0.95), -1, 0)
+        return low, high
+    from scipy.special import stdtrit  # which few figures need
+
+    half = stdtrit(count - 1, 0.975) * values.std(0, ddof=1) / np.sqrt(count)
+    return np.maximum(values.mean(0) - half, 0), np.minimum(values.mean(0) + half, 1)
 
 
 def image_with_patches(

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
@@ -26,7 +26,7 @@ def geometry_label(name: str) -> str:
 
 
 def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:
-    """Draws a matrix, zero in white, each on a scale of its own.
+    """Draws a matrix over its largest entry, zero in white, negative entries blue.
 
     Args:
         axes: Where to draw.
@@ -34,7 +34,7 @@ def solution_map(axes: Axes, W: xr.DataArray) -> AxesImage:
     """
     entries = W.transpose("row", "column").values
     largest = np.abs(entries).max(initial=0) or 1.0
-    image = axes.imshow(entries, cmap="RdBu_r", vmin=-largest, vmax=largest)
+    image = axes.imshow(entries / largest, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     axes.grid(False)
@@ -96,9 +96,12 @@ def geometries_figure(data: xr.Dataset) -> Figure:
     figure = Figure(figsize=(max(6.4, 0.95 * len(names)), 1.6 + 0.34 * len(names)))
     heights = [1.25, 0.6 + 0.34 * len(names)]
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=heights))
-    for axes, name in zip(np.atleast_1d(top.subplots(1, len(names))), names, strict=True):
+    maps = np.atleast_1d(top.subplots(1, len(names)))
+    for axes, name in zip(maps, names, strict=True):
         solution_map(axes, data["W"].sel(geometry=name))
         axes.set_title(geometry_label(name), fontsize=8, fontweight="normal", loc="center")
+    scale = top.colorbar(maps[0].images[0], ax=maps, pad=0.01, fraction=0.02, ticks=[-1, 0, 1])
+    scale.set_label("entry over\nthe largest", fontsize=7)
     image = margin_ratio_matrix(panel := bottom.subplots(), data["margin_ratio"])
     bottom.colorbar(image, ax=panel, pad=0.02).set_label("margin ratio")
     return figure

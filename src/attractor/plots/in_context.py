@@ -9,11 +9,12 @@ import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from attractor.plots._style import COLORS, COLUMN, PAGE, SERIES
+from attractor.plots._figure import Figure
+from attractor.plots._style import COLORS, PAGE, SERIES
+from attractor.plots.roles import tint
 
 _PANELS = {
     "risk": "risk",
@@ -21,6 +22,8 @@ _PANELS = {
     "key_query_norm": r"$\|A\|_F$",
     "balance": r"$\|A\|^2 + |c|^2 - |v|^2 - b^2$",
 }
+_FLOW: dict[str, Any] = {"color": tint(COLORS["black"], 0.7), "linewidth": 4.5, "zorder": 1.5}
+"""Wide and pale: training on infinite prompts lies on it."""
 _NAMED = 6
 """Lengths in a legend, at most."""
 _REFERENCES = {
@@ -57,8 +60,7 @@ def lengths_figure(
                 linestyle="--" if dashed else "-",
             )  # fmt: skip
         if flow is not None:
-            axes.plot(flow["time"].values, flow[name].values, color=COLORS["black"],
-                      linewidth=0.9, linestyle=(0, (1, 1.5)))  # fmt: skip
+            axes.plot(flow["time"].values, flow[name].values, **_FLOW)
         axes.set(xscale="log", title=label)
     panels[0].set_yscale("log")
     risks = data["risk"].values[np.isfinite(data["risk"].values)]
@@ -72,10 +74,7 @@ def lengths_figure(
     if "linear" in data["attention"].values and "softmax" in data["attention"].values:
         handles.append(Line2D([], [], color=COLORS["gray"], linestyle="--", label="linear"))
     if flow is not None:
-        handles.append(
-            Line2D([], [], color=COLORS["black"], linewidth=0.9, linestyle=(0, (1, 1.5)),
-                   label="flow, infinite prompts")
-        )  # fmt: skip
+        handles.append(Line2D([], [], label="flow, infinite prompts", **_FLOW))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
     return figure
 
@@ -90,7 +89,7 @@ def experiment_figure(data: xr.Dataset, references: xr.Dataset, query_noise: flo
         references: What ``InContextRuns.references`` gives.
         query_noise: Variance of the noise in labels of queries.
     """
-    figure = Figure(figsize=(1.25 * COLUMN, 2.9))
+    figure = Figure(figsize=(PAGE, 3.2))
     axes = figure.subplots()
     last = data["risk"].isel(step=-1).median("seed")
     for attention, style in zip(("softmax", "linear"), SERIES, strict=False):
@@ -103,12 +102,12 @@ def experiment_figure(data: xr.Dataset, references: xr.Dataset, query_noise: flo
         axes.plot(references["length"], 2 * references[name] + query_noise, color=color,
                   linestyle=dash, linewidth=1.1, label=label)  # fmt: skip
     axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(ScalarFormatter())
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
     axes.set(xlabel="tokens of a prompt", ylabel="mean squared error")
-    figure.legend(loc="outside lower center", ncols=2)
+    figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 

@@ -55,6 +55,11 @@ class Box(NamedTuple):
         """The middle of the lower edge."""
         return self.x, self.y - _HEIGHT / 2
 
+    def nearest(self, other: Box) -> Box:
+        """A box as narrow as a point within this one, as near to another one as can be."""
+        half = max(self.width / 2 - 2 * _INSIDE, 0)
+        return Box(min(max(other.x, self.x - half), self.x + half), self.y, 0.0)
+
 
 class Layout(NamedTuple):
     """The boxes of all words, with the height that they take."""

@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.audit import WIDE
 

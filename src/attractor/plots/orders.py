@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import FancyBboxPatch, Patch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from attractor.errors import InvalidInputError
 from attractor.next_token import PartialOrders, QueryGraphs, TokenClass
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
-from attractor.plots.layers import Node, arrow, draw_nodes, layout, row_width, short
+from attractor.plots.layers import Box, Node, arrow, draw_nodes, layout, row_width, short
 from attractor.plots.roles import ROLES, tint
 
 MOST_QUERIES = 6
 """Queries drawn beside one another."""
+_MOST_ARCS = 8
+"""Relations on the cycles of one component that are drawn as arcs; a frame stands for more."""
+_ON_CYCLE: dict[str, Any] = {"color": ROLES["cyclic"].color, "linewidth": 1.1}
+_FRAME: dict[str, Any] = {
+    "facecolor": tint(ROLES["cyclic"].color, 0.92),
+    "edgecolor": ROLES["cyclic"].color,
+    "linewidth": 1.1,
+}
 _TITLE = 0.22
 _GAP = 0.16
 _LEGEND = 0.3
@@ -105,6 +114,9 @@ def priority_figure(
 ) -> Figure:
     """Graphs with their strongly connected components in color, and orange arrows on cycles.
 
+    Where a component has many relations on cycles, a frame round its tokens stands for them, and
+    its relations with other tokens are arrows of the frame.
+
     Args:
         graphs: The graphs, such as token-priority graphs.
         queries: Which queries; default: those with most relations on cycles, then most relations.
@@ -127,7 +139,8 @@ def priority_figure(
 
     legend = [
         Patch(label="one color: one strongly connected component", **_box(_COMPONENT_COLORS[0])),
-        Line2D([], [], color=ROLES["cyclic"].color, linewidth=1.1, label=ROLES["cyclic"].label),
+        Line2D([], [], label=ROLES["cyclic"].label, **_ON_CYCLE),
+        Patch(label="many relations on cycles, in a frame", **_FRAME),
         Line2D([], [], color=COLORS["gray"], linewidth=0.7, label="other relation"),
     ]
     return _figure(graphs, shown, looks, legend, width)
@@ -157,22 +170,50 @@ class _Drawing:
             self.shown.append(kept)
             self.hidden.append(len(ranked) - count)
         self.height = layout(self._nodes({}), width).height
+        self.crowded = self._crowded()
+
+    def _crowded(self) -> dict[int, int]:
+        """Components with too many relations to draw an arc for each; how many each has."""
+        of, kept = self.layers.component, {token for tokens in self.shown for token in tokens}
+        all_of_them: Counter[int] = Counter()
+        arcs: Counter[int] = Counter()
+        for before, after in self.graphs.of(self.query).tolist():
+            if of[before] == of[after] and before != after:
+                all_of_them[of[before]] += 1
+                arcs[of[before]] += before in kept and after in kept
+        return {number: all_of_them[number] for number, count in arcs.items() if count > _MOST_ARCS}
 
     def draw(self, axes: Axes, looks: dict[int, dict[str, Any]]) -> None:
         nodes = self._nodes(looks)
         placed = layout(nodes, self.width)
+        component = self.layers.component
         draw_nodes(axes, nodes, placed, self.width)
         boxes = {
             token: box
             for tokens, row in zip(self.shown, placed.boxes, strict=True)
             for token, box in zip(tokens, row, strict=False)
         }
-        component = self.layers.component
+        frames = {}
+        for number, count in self.crowded.items():
+            inside = [box for token, box in boxes.items() if component[token] == number]
+            words = f"{self.layers.sizes[number]} tokens, {count} relations on cycles"
+            frames[number] = _frame(axes, inside, words)
+        drawn = set()
         for before, after in self.graphs.of(self.query).tolist():
-            if before in boxes and after in boxes:
-                cyclic = component[before] == component[after]
-                look: Any = {"color": ROLES["cyclic"].color, "linewidth": 1.1} if cyclic else {}
-                arrow(axes, boxes[before], boxes[after], **look)
+            if not (before in boxes and after in boxes):
+                continue
+            source, target = component[before], component[after]
+            if source == target and source in frames:
+                continue
+            look: Any = _ON_CYCLE if source == target else {}
+            ends = boxes[before], boxes[after]
+            if source in frames:  # one arrow from the frame for all of its tokens
+                ends = frames[source].nearest(ends[1]), ends[1]
+            if target in frames:
+                ends = ends[0], frames[target].nearest(ends[0])
+            if ends not in drawn:
+                drawn.add(ends)
+                arrow(axes, *ends, **look)
         relations = len(self.graphs.of(self.query))
         name = short(self.graphs.vocabulary[self.query])
         axes.set_title(
@@ -196,6 +237,21 @@ class _Drawing:
             + ([Node(f"+{hidden:,} more", None)] if hidden else [])
             for tokens, hidden in zip(self.shown, self.hidden, strict=True)
         ]
+
+
+def _frame(axes: Axes, boxes: Sequence[Box], words: str) -> Box:
+    """Draws a frame round boxes of a row, with words above; returns it."""
+    left = min(box.x - box.width / 2 for box in boxes) - 0.04
+    right = max(box.x + box.width / 2 for box in boxes) + 0.04
+    low, high = boxes[0].bottom[1] - 0.03, boxes[0].top[1] + 0.03
+    # Above arrows, which begin at the boxes, and below the boxes.
+    shape = "round,pad=0,rounding_size=0.06"
+    axes.add_patch(
+        FancyBboxPatch((left, low), right - left, high - low, shape, zorder=2.5, clip_on=False,
+                       **_FRAME)
+    )  # fmt: skip
+    axes.text(left, high + 0.025, words, fontsize=5.5, color=ROLES["cyclic"].color)
+    return Box((left + right) / 2, boxes[0].y, right - left)
 
 
 def _figure(

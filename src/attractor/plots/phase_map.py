@@ -14,11 +14,11 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from attractor.checks import check_choice
 from attractor.errors import InvalidInputError
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import ordered_line_styles
@@ -27,6 +27,8 @@ from attractor.sweeps.grid import is_more_even
 _NEEDED = ("mean", "low", "high", "measured", "trials")
 _HALVES = ("half", "half_low", "half_high")
 _NOTE: dict[str, Any] = {"fontsize": 7, "color": "#555555"}
+_LETTERS = 18
+"""Letters of a note in an inch."""
 _HATCHED: dict[str, Any] = {
     "hatch": "//////", "edgecolor": COLORS["gray"], "linewidth": 0.0,
     "cmap": "Greys", "vmin": 1.9, "vmax": 2.0,
@@ -122,7 +124,7 @@ def phase_map_figure(
         axes.set_xlabel(_words(x))
     for axes in every[:, 0]:
         axes.set_ylabel(_words(y))
-    figure.supxlabel(_note(data, hatched=True), **_NOTE)
+    figure.supxlabel(_note(data, figure, hatched=True), **_NOTE)
     return figure
 
 
@@ -193,7 +195,7 @@ def phase_lines_figure(
         handles, labels = every[0, 0].get_legend_handles_labels()
         title: Any = {"title": _words(lines), "title_fontsize": 7, "alignment": "left"}
         figure.legend(handles, labels, loc="outside right upper", **title)
-    figure.supxlabel(_note(data, hatched=False), **_NOTE)
+    figure.supxlabel(_note(data, figure, hatched=False), **_NOTE)
     return figure
 
 
@@ -491,8 +493,8 @@ def _colors_of(data: xr.Dataset) -> str:
     return f"mean {_words(str(data.attrs['of']))}"
 
 
-def _note(data: xr.Dataset, *, hatched: bool) -> str:
-    """Over what is averaged, which intervals they are, and what is missing."""
+def _note(data: xr.Dataset, figure: Figure, *, hatched: bool) -> str:
+    """Over what is averaged, which intervals they are, and what is missing, as wide as a figure."""
     attrs = data.attrs
     seeds = "" if attrs["seeds"] == 1 else f" and {attrs['seeds']:,} seeds of each"
     sets = "data set" if attrs["instances"] == 1 else "data sets"
@@ -504,6 +506,11 @@ def _note(data: xr.Dataset, *, hatched: bool) -> str:
         text += "; arrows: beyond what was measured"
     total, measured = int(data["trials"].sum()), int(data["measured"].sum())
     if measured == total:
-        return f"{text}; no trial is missing"
+        return _wrapped(f"{text}; no trial is missing", figure)
     marks = "dots; hatched where all are" if hatched else "hollow; left out where all are"
-    return f"{text}\n{total - measured:,} of {total:,} trials are missing ({marks})"
+    missing = f"{total - measured:,} of {total:,} trials are missing ({marks})"
+    return f"{_wrapped(text, figure)}\n{_wrapped(missing, figure)}"
+
+
+def _wrapped(text: str, figure: Figure) -> str:
+    return "\n".join(textwrap.wrap(text, int(_LETTERS * figure.get_figwidth())))

@@ -10,10 +10,10 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, panels_on_page
 from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, tint
 from attractor.prompt.length.result import quantiles, token_count
@@ -24,14 +24,14 @@ _BEHIND = "#3f6a7d"
 _LEVELS = np.geomspace(0.01, 1, 9)
 
 
-def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
+def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
     """Error against length, along the scores and of the whole output, as quantiles over queries.
 
     Args:
         data: What ``error_quantiles`` returns.
         error: The error required, marked with the lengths at which it is reached.
     """
-    figure, (left, right) = panels_on_page(2.9, 1, 2, sharey=True)
+    figure, (left, right) = panels_on_page(3.1, 1, 2, sharey=True)
     frozen = data["freezing_length"].values
     known = data["error"].values[np.isfinite(data["error"].values)]
     lowest = max(known.min(), error / 30) if known.size else error / 30
@@ -67,11 +67,11 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
         left.plot([], [], color=COLORS["green"], label="of the law itself, the same shares")
     left.axvspan(
         1, min(frozen[1], left.get_xlim()[1]), color=tint(COLORS["gray"], 0.6), linewidth=0,
-        zorder=0, label=r"frozen ($L < e^{s^2/2}$) for half of the queries",
+        zorder=0, label="few tokens hold all attention of half of the queries",
     )  # fmt: skip
     left.axvline(
         frozen[2], color=_DARK, linestyle=DOTTED, linewidth=1,
-        label="frozen to the left for 5 % of the queries",
+        label="to the left, few tokens hold that of 5 % of the queries",
     )  # fmt: skip
     left.yaxis.set_major_formatter(FuncFormatter(_as_percent))
     left.yaxis.set_minor_formatter(NullFormatter())
@@ -79,14 +79,16 @@ def error_by_length_figure(data: xr.Dataset, error: float) -> Figure:
     right.set_title("of the whole output")
     left.set_ylabel("relative error")
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 
 
 def prompt_phase_figure(
     data: xr.Dataset, *, horizon: float, error: float, lengths: Sequence[float] = ()
 ) -> Figure:
-    """The error of the median query by length and horizon, with the head marked.
+    """The error of the median query by length and scale of the scores, with the head marked.
+
+    Scores are in multiples of those of the head, so that it lies at 1.
 
     Args:
         data: What ``phase_diagram`` returns.
@@ -94,42 +96,37 @@ def prompt_phase_figure(
         error: The error required, a contour of its own.
         lengths: Lengths of prompts to mark.
     """
-    figure, axes = panels_on_page(3.4)
-    places, horizons = data["length"].values, data["horizon"].values
+    figure, axes = panels_on_page(3.6)
+    places, scales = data["length"].values, data["horizon"].values / horizon
     shown = np.ma.masked_invalid(np.clip(data["error"].values, 1e-3, 1e3))
     axes.set(xscale="log", yscale="log")
     image = axes.contourf(
-        places, horizons, shown, levels=_LEVELS, norm=LogNorm(_LEVELS[0], _LEVELS[-1]),
+        places, scales, shown, levels=_LEVELS, norm=LogNorm(_LEVELS[0], _LEVELS[-1]),
         cmap="viridis", extend="both",
     )  # fmt: skip
     contour: dict[str, Any] = {"levels": [error], "colors": "white", "linewidths": 1.6}
-    axes.contour(places, horizons, shown, **contour)
-    axes.plot(data["freezing_length"].values, horizons, color="white", linestyle=DOTTED)
-    axes.axhline(np.sqrt(0.5), color="white", linestyle=DASH_DOTTED, linewidth=0.9)
-    axes.axhline(horizon, color=COLORS["orange"], linewidth=1.6)
+    axes.contour(places, scales, shown, **contour)
+    axes.plot(data["freezing_length"].values, scales, color="white", linestyle=DOTTED)
+    axes.axhline(np.sqrt(0.5) / horizon, color="white", linestyle=DASH_DOTTED, linewidth=0.9)
+    axes.axhline(1, color=COLORS["orange"], linewidth=1.6)
     inside = [length for length in lengths if places[0] <= length <= places[-1]]
     axes.plot(
-        inside, [horizon] * len(inside), "o", color=COLORS["orange"], markeredgecolor="white",
+        inside, [1] * len(inside), "o", color=COLORS["orange"], markeredgecolor="white",
         clip_on=False, zorder=5,
     )  # fmt: skip
-    axes.set(xlim=places[[0, -1]], ylim=horizons[[0, -1]])
-    axes.set(xlabel="tokens in the prompt, $L$", ylabel="horizon $H$")
+    axes.set(xlim=places[[0, -1]], ylim=scales[[0, -1]])
+    axes.set(xlabel="tokens in the prompt", ylabel="scores, times those of this head")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(False)
-    ratio = float(data["score_deviation"].values[0] / horizons[0])
-    scaled: Any = (lambda h: h * ratio, lambda s: s / ratio)
-    other = axes.secondary_yaxis("right", functions=scaled)
-    other.set_ylabel("score deviation $s$ of the median query")
-    for axis in (axes.yaxis, other.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     bar = figure.colorbar(image, ax=axes, pad=0.02, ticks=[0.01, 0.03, 0.1, 0.3, 1])
     bar.ax.yaxis.set_major_formatter(FuncFormatter(_as_percent))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    bar.set_label("relative error along the scores, median query")
+    bar.set_label("error along the scores, median query")
     figure.legend(
-        handles=_phase_handles(error, bool(inside)), loc="outside lower center", ncols=3,
+        handles=_phase_handles(error, bool(inside)), loc="outside lower center", ncols=2,
         facecolor=_BEHIND, framealpha=1, labelcolor="white",
     )  # fmt: skip
     return figure
@@ -143,6 +140,7 @@ def score_deviation_figure(score_deviation: Float[np.ndarray, "query"]) -> Figur
     """
     figure = Figure(figsize=(PAGE / 2 + 0.6, 2.5))
     axes = figure.subplots()
+    score_deviation = np.asarray(score_deviation)
     top = max(float(score_deviation.max()) * 1.05, 1e-12)
     counts, _, _ = axes.hist(
         score_deviation, bins=np.linspace(0, top, 31).tolist(), color=tint(COLORS["blue"], 0.35)
@@ -186,10 +184,10 @@ def _phase_handles(error: float, lengths: bool) -> list[Line2D]:
     handles = [
         Line2D([], [], color=COLORS["orange"], linewidth=1.6, label="this head"),
         Line2D([], [], linewidth=1.6, label=f"error required, {100 * error:.3g} %", **white),
-        Line2D([], [], linestyle=DOTTED, label=r"$L = e^{s^2/2}$: frozen to its left", **white),
+        Line2D([], [], linestyle=DOTTED, label="few tokens hold all attention left of it", **white),
         Line2D(
             [], [], linestyle=DASH_DOTTED, linewidth=0.9,
-            label=r"$H = 1/\sqrt{2}$: slower on average above", **white,
+            label="above, the error of the average query falls more slowly", **white,
         ),
     ]  # fmt: skip
     if lengths:

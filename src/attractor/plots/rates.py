@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, REACHED
 from attractor.plots.bands import write_in_middle
 from attractor.plots.roles import line_style, role_of
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from attractor.analysis.rates import Rate
 
 _MOST_CURVES = 100
-_COLUMNS = 2
+_FEW = 4
+"""Rates up to which panels are large, two in a row."""
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -61,15 +62,16 @@ def plot_rate(axes: Axes, rate: Rate, *, color: str = REACHED, curves: int = _MO
 
 
 def rates_figure(rates: Sequence[Rate]) -> Figure:
-    """A panel for every rate. Make and save it inside ``style()``.
+    """A panel for every rate.
 
     Args:
         rates: The rates, such as those of ``fit_rates``; at least one.
     """
     rates = list(rates)
-    columns = min(_COLUMNS, len(rates))
+    width, height, most = (3.9, 3.0, 2) if len(rates) <= _FEW else (3.0, 2.3, 3)
+    columns = min(most, len(rates))
     rows = math.ceil(len(rates) / columns)
-    figure = Figure(figsize=(3.9 * columns, 3.0 * rows))
+    figure = Figure(figsize=(width * columns, height * rows))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, rate in zip(panels, rates, strict=False):
         plot_rate(panel, rate)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from attractor.errors import InvalidInputError
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.attention import MOST_SEQUENCES, ring, ticks
 

@@ -2,13 +2,16 @@
 
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data
-from attractor.records.printed import PlainText, Printed, Rows, Summary
+from attractor.records.plotted import Plotted
+from attractor.records.printed import Described, PlainText, Printed, Rows, Summary
 from attractor.records.recorded_run import AXES, RecordedRun, axis_of
 from attractor.records.run_file import StoredRun, reading_run, save_run
 
 __all__ = [
     "AXES",
+    "Described",
     "PlainText",
+    "Plotted",
     "Printed",
     "RecordedRun",
     "Rows",

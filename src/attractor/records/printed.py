@@ -1,11 +1,11 @@
-"""Results that print the same as text, on a console and in a notebook."""
+"""Results that show the same as text, on a console and in a notebook."""
 
 from __future__ import annotations
 
 import abc
-import html
 import io
 import re
+import textwrap
 from typing import TYPE_CHECKING, ClassVar
 
 from attractor.checks import check_kinds
@@ -13,11 +13,40 @@ from attractor.checks import check_kinds
 if TYPE_CHECKING:
     from rich.console import Console
 
+_SPACES = re.compile(" {2,}")
+"""What aligns columns of text within a value."""
+
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
 
 
-class Printed(abc.ABC):
+class Shown(abc.ABC):
+    """A result that a notebook shows as more than its text."""
+
+    def _repr_html_(self) -> str:
+        from attractor.records.html import in_notebook
+
+        return in_notebook(self._html_parts())
+
+    @abc.abstractmethod
+    def _html_parts(self) -> list[str]:
+        """Its tables and paragraphs as HTML."""
+
+
+class Described(Shown):
+    """A title over rows in a notebook, whatever its text is."""
+
+    @abc.abstractmethod
+    def _summary(self) -> tuple[str, Rows]:
+        """The title, and names with their values."""
+
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import rows_table
+
+        return [rows_table(*self._summary())]
+
+
+class Printed(Shown):
     """A result that prints the same way everywhere.
 
     Attributes:
@@ -45,19 +74,17 @@ class Printed(abc.ABC):
         from rich.console import Console
 
         stream = io.StringIO()
-        # In a notebook rich would print there, whatever the file, and in color, unless told otherwise.
+        # In a notebook rich would print there, whatever the file, and in color, unless told not to.
         self._print(Console(file=stream, width=self.width, force_jupyter=False, color_system=None))
         return stream.getvalue().rstrip()
 
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        from rich.console import Console
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import printed_parts
 
-        console = Console(file=io.StringIO(), record=True, width=self.width)
-        self._print(console)
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return printed_parts(self._print)
 
 
 class PlainText(Printed):
@@ -70,27 +97,30 @@ class PlainText(Printed):
     def _print(self, console: Console) -> None:
         console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import paragraph
+
+        return [paragraph(str(self))]
 
 
-class Summary(PlainText):
+class Summary(Described, PlainText):
     """A result that prints as a title over rows."""
-
-    @abc.abstractmethod
-    def _summary(self) -> tuple[str, Rows]:
-        """The title, and names with their values."""
 
     def __str__(self) -> str:
         title, rows = self._summary()
         width = max((len(name) for name, _ in rows), default=0)
         return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
 
-    def _repr_html_(self) -> str:
+    def _print(self, console: Console) -> None:
+        """Prints it; on a terminal too narrow for it values go on below themselves."""
+        text = str(self)
+        if not console.is_terminal or max(map(len, text.splitlines())) <= console.width:
+            super()._print(console)
+            return
         title, rows = self._summary()
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name.strip())}</th>"
-            f"<td>{html.escape(re.sub(' {2,}', '; ', value))}</td></tr>"
-            for name, value in rows  # whose runs of spaces align columns of text
-        )
-        return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
+        names = max(len(name) for name, _ in rows) + 4
+        lines = [title]
+        for name, value in rows:
+            row = f"  {name:<{names - 4}}  {_SPACES.sub('; ', value)}"
+            lines += textwrap.wrap(row, console.width, subsequent_indent=" " * names)
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -39,6 +39,14 @@ from attractor.audit.words import (
     prompt_table,
 )
 from attractor.provenance import Provenance
+from attractor.report.audit_seen import (
+    accuracy_seen,
+    control_seen,
+    curves_seen,
+    map_seen,
+    movements_seen,
+    texts_seen,
+)
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.storage import save_netcdf
@@ -199,7 +207,7 @@ def write_audit_report(
     with report_folder(directory, title, source, numbers, provenance=provenance, **names) as report:
         audit.save(report.place / AUDIT)
         report.findings += numbers["findings"]
-        figure = report.picture(MAP, plots.audit_map_figure(data))
+        figure = report.picture(MAP, plots.audit_map_figure(data), map_seen(ordered))
         report.sections.append(Section("The heads", figure=figure))
         if any(one["accuracy"] is not None for one in ordered):
             report.sections.append(_accuracies(audit, report))
@@ -230,8 +238,9 @@ def write_audit_report(
 
 
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
-    figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data))
-    nulls = Table(*null_table(audit.data))
+    found = heads(audit.data)
+    figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data), accuracy_seen(found))
+    nulls = Table(*null_table(audit.data), caption="Heads that are beyond each null.")
     said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
     return Section("Accuracy against the nulls", said, nulls, figure)
 
@@ -268,7 +277,7 @@ def _texts(
         save_netcdf(shown, report.place / f"{file.name}.nc")
         headings = {name(one): head_line(one) for one in part}
         drawn = plots.attention_text_figure(shown, headings)
-        sections.append(Section(title, figure=report.picture(file, drawn)))
+        sections.append(Section(title, figure=report.picture(file, drawn, texts_seen(shown))))
     return sections
 
 
@@ -284,7 +293,7 @@ def _curves(
     curves = learning_curves(captured, audit, [(one["layer"], one["head"]) for one in shown])
     save_netcdf(curves, report.place / f"{CURVES.name}.nc")
     numbers["learning_curves"] = curve_numbers(curves)
-    figure = report.picture(CURVES, plots.audit_curves_figure(curves))
+    figure = report.picture(CURVES, plots.audit_curves_figure(curves), curves_seen(curves))
     return Section(
         "Learning curves",
         [
@@ -321,7 +330,8 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
         f"Heads of width {control.attrs['width']:,} on {made}, trained with exact gradients for "
         f"{control.attrs['steps']:,} steps, captured and audited as the heads above.",
     ]
-    figure = report.picture(CONTROL, plots.margin_control_figure(control))
+    drawn = plots.margin_control_figure(control)
+    figure = report.picture(CONTROL, drawn, control_seen(control))
     return Section("The positive control", lines, Table(*control_table(control)), figure)
 
 
@@ -331,7 +341,8 @@ def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
     lines = [*movement_sentences(found.data), MOVEMENT]
     if len(every) > MOST_ROWS:
         lines.append(f"{len(every) - MOST_ROWS:,} more heads follow in {NUMBERS}.")
-    figure = report.picture(CHECKPOINTS, plots.checkpoint_figure(found.data))
+    drawn = plots.checkpoint_figure(found.data)
+    figure = report.picture(CHECKPOINTS, drawn, movements_seen(every))
     table = Table(*movement_table(every[:MOST_ROWS]))
     return Section("Which way heads move", lines, table, figure)
 

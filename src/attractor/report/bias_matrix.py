@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from attractor import plots
 from attractor.analysis.bias import BiasMatrix
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.folder import report_folder
-from attractor.report.page import FigureFile, Section, Table
+from attractor.report.page import FigureFile, Folded, Section, Table, Words
 
 HEAT_MAP = FigureFile(
     "matrix",
@@ -21,6 +24,9 @@ CURVES = FigureFile(
     "Margin ratio in every norm against iterations, median over data sets.",
 )
 
+_BEST = "Each optimizer in the norm in which its median ratio is largest, with 95 % intervals."
+_MOST_ANSWERS = 6
+"""Answers that are listed one by one; of more, optimizers are grouped by them."""
 _RULES = (
     "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
@@ -66,11 +72,11 @@ def write_bias_report(
     with report_folder(directory, title, source, summary, provenance=provenance) as report:
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
-        report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix))
-        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix))
-        report.findings += [f"{method}: {matrix.answer(method)}." for method in matrix.methods]
+        heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
+        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
+        report.findings += _findings(matrix)
         report.sections += [
-            _medians(matrix) if several else _one_optimizer(matrix),
+            _medians(matrix, heat_map) if several else _one_optimizer(matrix),
             Section("As training goes on", figure=curves),
             _settings(matrix, summary),
             Section("How to read this", _RULES),
@@ -78,7 +84,21 @@ def write_bias_report(
     return summary
 
 
-def _medians(matrix: BiasMatrix) -> Section:
+def _findings(matrix: BiasMatrix) -> list[Words | Folded]:
+    """The answer of each optimizer; of many, who has which answer, and each folded away."""
+    answers = {method: matrix.answer(method) for method in matrix.methods}
+    each = [f"{method}: {found}." for method, found in answers.items()]
+    if len(each) <= _MOST_ANSWERS:
+        return [*each]
+    groups: dict[str, list[str]] = {}
+    for method, found in answers.items():
+        verdict = f"Maximizes the {found.norm} margin" if found.norm else found.outcome.capitalize()
+        groups.setdefault(verdict, []).append(method)
+    lines = [f"{verdict}: {', '.join(methods)}." for verdict, methods in groups.items()]
+    return [*lines, Folded("Each of them, with its numbers", each)]
+
+
+def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
     """The whole matrix as a heat map, and what each optimizer does in its best norm."""
     rows = []
     for method in matrix.methods:
@@ -100,7 +120,33 @@ def _medians(matrix: BiasMatrix) -> Section:
         "optimizer", "its own norm", "best norm", "ratio there", "own ratio >= 0.97",
         "best in", "answer",
     )  # fmt: skip
-    return Section("Every optimizer in every norm", table=Table(header, rows), figure=HEAT_MAP)
+    return Section(
+        "Every optimizer in every norm", table=Table(header, rows, caption=_BEST), figure=heat_map
+    )
+
+
+def _map_seen(matrix: BiasMatrix) -> str:
+    """Where each row of the heat map is largest."""
+    places = {}
+    for method in matrix.methods:
+        best, own = matrix.best(method), matrix.own_norm(method)
+        outlined = "outlined" if best == own else f"outlined: {own}" if own else "none outlined"
+        places[method] = f"{matrix.ratio(method, best).median:.3f} in {best} ({outlined})"
+    return f"The largest ratio of each optimizer. {seen.listed(places)}"
+
+
+def _curves_seen(matrix: BiasMatrix) -> str:
+    """How the ratio goes in every norm; of several optimizers, in that with the highest."""
+    courses = {}
+    several = len(matrix.methods) > 1
+    for method in matrix.methods:
+        curves = matrix.data["margin_ratio_curve"].sel(optimizer=method)
+        for norm in [matrix.best(method)] if several else matrix.compared(method):
+            values = curves.sel(norm=norm).transpose("record", "instance").values
+            known = np.isfinite(matrix.data["step"].sel(optimizer=method).values)
+            name = f"{method} in {norm}" if several else norm
+            courses[name] = f"margin ratio {seen.course(np.nanmedian(values[known], axis=1))}"
+    return f"Medians over data sets. {seen.listed(courses)}"
 
 
 def _one_optimizer(matrix: BiasMatrix) -> Section:

@@ -5,21 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attractor.errors import InvalidInputError
 from attractor.files.contents import DataSet
 from attractor.papers.check import ClaimResult
+from attractor.papers.claim import Outcome
 from attractor.papers.hypotheses_table import HypothesesTable
 from attractor.papers.results import ClaimResults
 from attractor.papers.statement import Statement, by_paper
 from attractor.provenance import Provenance
 from attractor.report.folder import report_folder
-from attractor.report.page import Section, Table
+from attractor.report.page import Folded, Link, Section, Table, Words
 
 COUNTEREXAMPLES = "counterexamples"
 """Folder of the files on which a claim fails."""
 RESULTS = "claims.json"
+
+_ORDER: Mapping[Outcome, tuple[str, Literal["open", "closed"]]] = {
+    Outcome.FAILS: ("fail", "open"),
+    Outcome.NOT_SETTLED: ("not settled", "open"),
+    Outcome.ASSUMPTION_NOT_MET: ("assumption not met", "closed"),
+    Outcome.VACUOUS: ("vacuous here", "closed"),
+    Outcome.HOLDS: ("hold", "closed"),
+}
+"""The outcomes as a page has them one after another: their words for several, and how each is at
+first."""
 
 _WORDS = (
     "An outcome is computed from the data, every time. First the assumptions are checked; if one "
@@ -57,11 +68,7 @@ def write_claims_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    summary = results.summary()
-    if statements:
-        summary["statements"] = [one.summary() for one in statements]
-    if hypotheses:
-        summary["hypotheses"] = [table.summary() for table in hypotheses]
+    summary = claims_summary(results, hypotheses, statements)
     title = "Which claims hold"
     with report_folder(
         directory, title, source, summary, provenance=provenance, name=RESULTS
@@ -70,13 +77,31 @@ def write_claims_report(
             if result.counterexample is not None:
                 kept = _keep(result.counterexample.case, result.claim.name, report.place)
                 summary["claims"][result.claim.name]["counterexample"] |= kept
-        report.findings += [f"{count} {outcome}" for outcome, count in results.counts().items()]
+        groups = {outcome: those for outcome in _ORDER if (those := _with(outcome, results))}
+        report.findings += [_named(outcome, those) for outcome, those in groups.items()]
         report.sections += [
-            *(Section("Which hypotheses hold", table=_met(table)) for table in hypotheses),
-            Section("Outcomes of the claims", _WORDS, table=_overview(results)),
+            *(_outcome(outcome, those, summary) for outcome, those in groups.items()),
+            *(
+                Section(f"Which hypotheses hold: {one.about}", table=_met(one))
+                for one in hypotheses
+            ),
             *_statements(statements, results),
-            *(_section(result, summary) for result in results),
+            Section("How to read this", _WORDS),
         ]
+    return summary
+
+
+def claims_summary(
+    results: ClaimResults,
+    hypotheses: Sequence[HypothesesTable] = (),
+    statements: Sequence[Statement] = (),
+) -> dict[str, Any]:
+    """Outcomes, statements and hypotheses as plain values of JSON, each where there are any."""
+    summary = results.summary()
+    if statements:
+        summary["statements"] = [one.summary() for one in statements]
+    if hypotheses:
+        summary["hypotheses"] = [table.summary() for table in hypotheses]
     return summary
 
 
@@ -99,12 +124,37 @@ def _met(table: HypothesesTable) -> Table:
     return Table((table.about, "met", "found"), rows, words=True)
 
 
-def _overview(results: ClaimResults) -> Table:
-    rows = [
-        (result.claim.name, result.claim.summary, result.outcome.value, result.deciding.reason)
-        for result in results
+def _with(outcome: Outcome, results: ClaimResults) -> list[ClaimResult]:
+    return [result for result in results if result.outcome is outcome]
+
+
+def _counted(outcome: Outcome, those: Sequence[ClaimResult]) -> str:
+    """The outcome as a heading: ``2 fail``, ``1 fails``."""
+    return f"{len(those)} {outcome.value if len(those) == 1 else _ORDER[outcome][0]}"
+
+
+def _named(outcome: Outcome, those: Sequence[ClaimResult]) -> Words | Folded:
+    """The outcome and the claims that have it, each linked to; folded where it is at first."""
+    links = [Link(result.claim.name) for result in those]
+    if _ORDER[outcome][1] == "closed":
+        return Folded(_counted(outcome, those), links)
+    words: list[str | Link] = [f"{_counted(outcome, those)}: "]
+    for link in links:
+        words += [link, ", "]
+    return words[:-1]
+
+
+def _outcome(outcome: Outcome, those: Sequence[ClaimResult], summary: Mapping[str, Any]) -> Section:
+    """All claims with one outcome: at a glance, then one by one."""
+    rows: list[tuple[Words, ...]] = [
+        (Link(result.claim.name), result.claim.summary, result.deciding.reason) for result in those
     ]
-    return Table(("claim", "what is claimed", "outcome", "because"), rows, words=True)
+    return Section(
+        _counted(outcome, those),
+        table=Table(("claim", "what is claimed", "because"), rows, words=True),
+        parts=[_section(result, summary) for result in those],
+        fold=_ORDER[outcome][1],
+    )
 
 
 def _statements(statements: Sequence[Statement], results: ClaimResults) -> list[Section]:

@@ -10,14 +10,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attractor import plots
-from attractor.next_token import CorpusStructure
+from attractor.next_token import CorpusStructure, PartialOrders, QueryGraphs
 from attractor.next_token._realizable_part import RealizablePart
 from attractor.next_token.conflicting_part import ConflictingPart
 from attractor.next_token.corpus_training import TWO_STAGES, TrainedCorpus
 from attractor.next_token.linear_view import LinearView
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.plots.corpus import MOST_TOKENS
+from attractor.plots.orders import largest
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.corpus_words import (
     GLOSSARY,
     collocation_sentence,
@@ -31,7 +33,7 @@ from attractor.report.corpus_words import (
     training_sentences,
 )
 from attractor.report.folder import ReportFolder, report_folder
-from attractor.report.page import FigureFile, Section, Table
+from attractor.report.page import FigureFile, Folded, Section, Table, Words
 from attractor.storage import save_netcdf
 
 MOST_RELATIONS = 20_000
@@ -67,6 +69,20 @@ LIMITS = FigureFile(
     "subspace; that part and its distance from the finite part predicted; the loss above its "
     "floor.",
 )
+
+
+_STAGES_SEEN = {
+    "feed_forward_distance": "1 - cosine of the feed-forward layer to its solution",
+    "distance": "1 - cosine of attention to its solution",
+    "feed_forward_loss": "loss of the first stage",
+    "loss": "loss of the second stage",
+    "least_optimal_attention": "least attention on the tokens that explain a label",
+}
+_LIMITS_SEEN = {
+    "correlation_outside": "correlation without the cyclic part",
+    "cyclic_norm": "norm of the cyclic part",
+    "finite_distance": "its distance from the finite part predicted",
+}
 
 
 @dataclasses.dataclass
@@ -156,7 +172,7 @@ def write_corpus_report(
     """
     summary, title = report.summary(), "What a corpus hides"
     with report_folder(directory, title, source, summary, provenance=provenance) as folder:
-        folder.findings += [*report.findings(), *report.notices]
+        folder.findings += _findings(report)
         folder.sections += [
             _assumptions(report, folder),
             *_structure(report.structure, "", folder),
@@ -168,9 +184,65 @@ def write_corpus_report(
     return summary
 
 
+def _findings(report: CorpusReport) -> list[Words | Folded]:
+    """What the page says first: whether theory covers the corpus, what does, where training went.
+
+    How that was found is folded away.
+    """
+    realizability = realizability_sentences(report.structure)
+    found: list[Words | Folded] = [realizability[0]]
+    missing = [check.name for check in report.structure.assumptions if not check.met]
+    if missing and not report.structure.realizable:
+        found.append(f"Assumptions not met: {', '.join(missing)}.")
+    conflicting = [] if report.conflicting is None else conflicting_sentences(report.conflicting)
+    found += conflicting[:1]
+    if report.part is not None:
+        found.append(part_sentence(report.part))
+    trainings = [training_sentences(trained) for trained in report.trained]
+    for trained, sentences in zip(report.trained, trainings, strict=True):
+        two = trained.kind == TWO_STAGES
+        how = "Trained in two stages" if two else "Trained with conflicting labels"
+        directions = sentences[1:3] if two else sentences[1:2]
+        found += [f"{how}: {said[0].lower()}{said[1:]}" for said in directions]
+    folded = {
+        "The assumptions in the way, one by one": realizability[1:],
+        "Labels in conflict": conflicting[1:],
+        "A linear decoder": [] if report.linear is None else linear_sentences(report.linear),
+        "Training": [one for sentences in trainings for one in sentences],
+        "How samples and embeddings were made": [
+            contexts_sentence(report.structure),
+            report.embeddings.sentence(),
+        ],
+        "Further remarks": report.notices,
+    }
+    return [*found, *(Folded(title, points) for title, points in folded.items() if points)]
+
+
+def _queries_seen(graphs: QueryGraphs) -> str:
+    """The relations under the queries that are drawn."""
+    queries = graphs.edges[:, 0]
+    cyclic = np.bincount(queries[graphs.cyclic], minlength=graphs.size)
+    drawn = largest(graphs)
+    numbers = {
+        f"query {graphs.vocabulary[query]}": (
+            f"{seen.many(int((queries == query).sum()), 'relation')}, {cyclic[query]:,} on cycles"
+        )
+        for query in drawn
+    }
+    return seen.listed(numbers)
+
+
+def _classes_seen(orders: PartialOrders) -> str:
+    names, counts = np.unique(orders.class_table(), return_counts=True)
+    return seen.listed(
+        {str(name).replace("_", " "): str(count) for name, count in zip(names, counts, strict=True)}
+    )
+
+
 def _assumptions(report: CorpusReport, folder: ReportFolder) -> Section:
     checks = report.structure.assumptions
-    folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks))
+    shares = {check.name: "met" if check.met else percent(check.share) for check in checks}
+    figure = folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks), seen.listed(shares))
     rows = [
         (
             check.name, check.statement, "yes" if check.met else "no",
@@ -180,7 +252,7 @@ def _assumptions(report: CorpusReport, folder: ReportFolder) -> Section:
         for check in checks
     ]  # fmt: skip
     header = ("assumption", "what it says", "met", "samples in its way", "found", "such as")
-    return Section("What theory assumes", table=Table(header, rows, words=True), figure=ASSUMPTIONS)
+    return Section("What theory assumes", table=Table(header, rows, words=True), figure=figure)
 
 
 def _structure(structure: CorpusStructure, suffix: str, folder: ReportFolder) -> list[Section]:
@@ -189,17 +261,20 @@ def _structure(structure: CorpusStructure, suffix: str, folder: ReportFolder) ->
     found, orders = structure.collocation, structure.orders
     sections = []
 
-    def add(title: str, words: list[str], file: FigureFile, drawing: Figure) -> None:
-        figure = folder.picture(dataclasses.replace(file, name=f"{file.name}{suffix}"), drawing)
+    def add(title: str, words: list[str], file: FigureFile, drawing: Figure, said: str) -> None:
+        file = dataclasses.replace(file, name=f"{file.name}{suffix}")
+        figure = folder.picture(file, drawing, said)
         sections.append(Section(f"{title}{of}", words, figure=figure))
 
     if (found.next_token >= 0).any():
         words = [collocation_sentence(structure)]
-        add("The collocation", words, COLLOCATION, plots.collocation_figure(found))
+        add("The collocation", words, COLLOCATION, plots.collocation_figure(found), words[0])
     if len(orders.edges):
-        add("The orders", [orders_sentence(structure)], ORDERS, plots.orders_figure(orders))
+        words = [orders_sentence(structure)]
+        add("The orders", words, ORDERS, plots.orders_figure(orders), _queries_seen(orders))
         if orders.size <= MOST_TOKENS:
-            add("Tokens under every query", [], CLASSES, plots.class_map_figure(orders))
+            drawn = plots.class_map_figure(orders)
+            add("Tokens under every query", [], CLASSES, drawn, _classes_seen(orders))
     return sections
 
 
@@ -208,7 +283,7 @@ def _conflicting(report: CorpusReport, folder: ReportFolder) -> list[Section]:
         return []
     figure, graphs = None, report.conflicting.graphs
     if len(graphs.edges):
-        figure = folder.picture(GRAPHS, plots.priority_figure(graphs))
+        figure = folder.picture(GRAPHS, plots.priority_figure(graphs), _queries_seen(graphs))
     words = conflicting_sentences(report.conflicting)
     return [Section("Labels in conflict", words, figure=figure)]
 
@@ -225,7 +300,10 @@ def _part(report: CorpusReport, folder: ReportFolder) -> list[Section]:
 def _training(trained: TrainedCorpus, folder: ReportFolder) -> Section:
     two = trained.kind == TWO_STAGES
     figure, draw = (STAGES, plots.two_stage_figure) if two else (LIMITS, plots.limits_figure)
-    folder.picture(figure, draw(trained.data))
+    measures = _STAGES_SEEN if two else _LIMITS_SEEN
+    one = trained.data.isel(instance=0) if two else trained.data.isel(instance=0, seed=0)
+    said = {words: seen.course(one[name].values) for name, words in measures.items()}
+    figure = folder.picture(figure, draw(trained.data), seen.listed(said))
     save_netcdf(trained.data, folder.place / f"{figure.name}.nc")
     title = "Training in two stages" if two else "Training with conflicting labels"
     return Section(title, training_sentences(trained), figure=figure)

@@ -206,6 +206,21 @@ def training_sentences(trained: TrainedCorpus) -> list[str]:
     ]
 
 
+def has_arrived(trained: TrainedCorpus) -> bool:
+    """Whether all that has a direction points there."""
+    found = trained.summary
+    if trained.kind == CONFLICTING:
+        layers = [(found["status"], found["correlation_outside"])]
+    else:
+        both = (found["feed_forward"], found["attention"])
+        layers = [(layer["status"], layer["correlation"]) for layer in both]
+    return all(
+        correlation is None or correlation >= REACHED_RATIO
+        for status, correlation in layers
+        if status == str(Status.OPTIMAL)
+    )
+
+
 def percent(share: float | None) -> str:
     """A share in percent, with three digits; one that is not quite all of it says so."""
     if share is not None and 0.9995 <= share < 1 - 1e-12:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
+from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import Verdict
 from attractor.checks import check_items, check_kinds, check_path
 from attractor.datasets.digits import GRID, DigitPatches
+from attractor.errors import Status
 from attractor.margin import Solution
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
-from attractor.report.summary import infeasible_count
 from attractor.report.words import GLOSSARY, near_one
-from attractor.report.write import CURVES, TRAINING, write_verdict_data
+from attractor.report.write import direction_picture, training_picture, write_verdict_data
 
 _SHOWN = 8
 CHANCE = 1 / GRID**2
@@ -58,11 +61,11 @@ def write_digits_report(
         f"n = {', '.join(str(result.n) for result in results)} images."
     )
     with report_folder(directory, title, source, summary, provenance=provenance) as report:
-        _draw(report, results)
+        shown = _draw(report, results)
         for result in results:
             write_verdict_data(report.place, result.verdict, f"_n{result.n}")
         report.findings += findings(results)
-        report.sections += _sections(results)
+        report.sections += _sections(results, shown)
     return summary
 
 
@@ -114,10 +117,10 @@ def table(results: Sequence[SizeResult]) -> Table:
                 near_one(one["correlation_median"]),
             )
         )
-    return Table(header, rows)
+    return Table(header, rows, caption="By the number n of images in a data set.")
 
 
-def _sections(results: Sequence[SizeResult]) -> list[Section]:
+def _sections(results: Sequence[SizeResult], shown: Mapping[str, FigureFile]) -> list[Section]:
     drawn, trajectory = results[0].drawn, results[0].verdict.trajectory
     settings = trajectory.settings
     rate = settings["optimizer"].get("learning_rate", "")
@@ -156,12 +159,12 @@ def _sections(results: Sequence[SizeResult]) -> list[Section]:
                 "where theory lets training end although better tokens may exist."
             ],
             table=table(results),
-            figure=SIZES,
         ),
-        Section("Which patches attention ends on", figure=PATCHES),
-        Section("How often each patch is kept", figure=FREQUENCY),
-        Section("Where the matrix points", figure=CURVES),
-        Section("How training went", figure=TRAINING),
+        Section("Where the matrix points", figure=shown["direction"]),
+        Section("How often the prediction is met", figure=shown["sizes"]),
+        Section("Which patches attention ends on", figure=shown["patches"]),
+        Section("How often each patch is kept", figure=shown["frequency"]),
+        Section("How training went", figure=shown["training"]),
         Section("What the words mean", table=GLOSSARY),
     ]
 
@@ -169,13 +172,14 @@ def _sections(results: Sequence[SizeResult]) -> list[Section]:
 SIZES = FigureFile(
     "sizes",
     "Left: data sets whose predicted selection some matrix can realize. Middle: images in which "
-    "attention ended on the predicted patch, beside blind chance. Right: data sets in which it "
-    "did so in every image.",
+    "attention ended on the predicted patch. Right: data sets in which it did so in every image. "
+    "Dashed: blind chance.",
 )
 PATCHES = FigureFile(
     "patches",
-    "Images of the first data set of each size, with the patch attention ended on (solid) and the "
-    "patch predicted (dashed). Both are drawn where they agree.",
+    "Images of the first data set of each size, of the larger ones the first four of each digit, "
+    "with the patch attention ended on (solid) and the patch predicted (dashed). Both are drawn "
+    "where they agree.",
 )
 FREQUENCY = FigureFile(
     "frequency",
@@ -184,41 +188,85 @@ FREQUENCY = FigureFile(
 )
 
 
-def _draw(report: ReportFolder, results: Sequence[SizeResult]) -> None:
+def _draw(report: ReportFolder, results: Sequence[SizeResult]) -> dict[str, FigureFile]:
+    """Draws the figures; returns what sections show them by, by their names."""
     runs = {f"n = {result.n}": result.verdict.data for result in results}
-    summaries = [result.summary() for result in results]
+    sizes = [result.n for result in results]
 
-    def fraction(name: str, of: str | None = None) -> xr.DataArray:
-        values = [one[name] / (one[of] if of else 1) for one in summaries]
-        return xr.DataArray(values, dims="n", coords={"n": [one["n"] for one in summaries]})
+    def by_size(values: Sequence[xr.DataArray]) -> xr.DataArray:
+        """Values of data sets, means over seeds."""
+        found = [one.mean([dim for dim in one.dims if dim != "instance"]) for one in values]
+        arrays = [one.values for one in found]
+        return xr.DataArray(arrays, dims=("n", "instance"), coords={"n": sizes})
 
-    feasible = fraction("feasible", "data_sets")
-    whole = fraction("whole_selection_as_predicted", "data_sets")
-    sizes = plots.sizes_figure(feasible, fraction("kept_as_predicted"), whole, chance=CHANCE)
+    agreements = [result.verdict.selection_agreement for result in results]
+    feasible = by_size([xr.DataArray(one.feasible, dims="instance") for one in results])
+    whole = by_size([(one == 1).astype(float) for one in agreements])
+    shares = plots.sizes_figure(feasible, by_size(agreements), whole, chance=CHANCE)
     low, high = results[0].drawn.digits
     predicted, reached = (
         {f"digit {low}": _chosen(results, what, -1), f"digit {high}": _chosen(results, what, 1)}
         for what in ("predicted", "reached")
     )
-    report.picture(CURVES, plots.direction_figure(runs))
-    report.picture(TRAINING, plots.training_figure(runs))
-    report.picture(SIZES, sizes)
-    report.picture(PATCHES, _patches(results))
-    report.picture(FREQUENCY, plots.frequency_figure(predicted, reached, grid=GRID))
+    often = plots.frequency_figure(predicted, reached, grid=GRID)
+    found = (
+        direction_picture(report, runs),
+        training_picture(report, runs),
+        report.picture(SIZES, shares, _sizes_seen(results)),
+        report.picture(PATCHES, *_patches(results)),
+        report.picture(FREQUENCY, often, _frequency_seen(predicted, reached)),
+    )
+    return {file.name: file for file in found}
 
 
-def _patches(results: Sequence[SizeResult]) -> Any:
-    """Half of the images shown in a row are of the first digit, half of the second."""
-    images, predicted, reached = [], [], []
+def _sizes_seen(results: Sequence[SizeResult]) -> str:
+    numbers = {}
+    for one in (result.summary() for result in results):
+        numbers[f"n = {one['n']}"] = (
+            f"feasible in {one['feasible']} of {one['data_sets']} data sets, the patch as "
+            f"predicted in {100 * one['kept_as_predicted']:.3g} % of the images, and in every "
+            f"image in {one['whole_selection_as_predicted']} data sets"
+        )
+    return seen.listed(numbers)
+
+
+def _frequency_seen(
+    predicted: Mapping[str, xr.DataArray], reached: Mapping[str, xr.DataArray]
+) -> str:
+    numbers = {}
+    for word, kinds in (("predicted", predicted), ("ended on", reached)):
+        for kind, chosen in kinds.items():
+            counts = np.bincount(chosen.values.ravel(), minlength=GRID**2)
+            row, column = divmod(int(counts.argmax()), GRID)
+            share = 100 * counts.max() / counts.sum()
+            numbers[f"{kind}, most often {word}"] = (
+                f"the patch in row {row + 1}, column {column + 1}, in {share:.0f} % of the images"
+            )
+    return seen.listed(numbers)
+
+
+def _patches(results: Sequence[SizeResult]) -> tuple[Figure, str]:
+    """The figure and what is seen in it; half of a row is of the first digit, half of the other."""
+    images, predicted, reached, names, labels = [], [], [], [], []
     for result in results:
         half = min(_SHOWN, result.n) // 2
         places = np.r_[:half, result.n // 2 : result.n // 2 + half]
         images.append(result.drawn.images[0][places])
         predicted.append(_numbers(result, "predicted")[0][places])
         reached.append(_numbers(result, "reached")[0][places])
-    return plots.patches_figure(
-        images, predicted, reached, grid=GRID, row_names=[f"n = {result.n}" for result in results]
+        some = f"\n{2 * half} of them" if 2 * half < result.n else ""
+        names.append(f"n = {result.n}{some}")
+        labels.append([str(digit) for digit in result.drawn.digits for _ in range(half)])
+    drawn = plots.patches_figure(
+        images, predicted, reached, grid=GRID, row_names=names, labels=labels
     )
+    agree = {
+        f"n = {result.n}, images whose patch is the one predicted": (
+            f"{(theory == end).sum()} of the {len(end)} shown"
+        )
+        for result, theory, end in zip(results, predicted, reached, strict=True)
+    }
+    return drawn, seen.listed(agree)
 
 
 def _chosen(results: Sequence[SizeResult], what: str, label: int) -> xr.DataArray:
@@ -252,6 +300,13 @@ class SizeResult:
     verdict: Verdict
 
     @property
+    def feasible(self) -> Float[np.ndarray, "instance"]:
+        """1 for each data set whose predicted selection some matrix realizes, else 0."""
+        return np.array(
+            [float(status is not Status.INFEASIBLE) for status in self.prediction.status]
+        )
+
+    @property
     def n(self) -> int:
         """Images in a data set."""
         return self.drawn.tokens.sequences
@@ -264,7 +319,7 @@ class SizeResult:
         return {
             "n": self.n,
             "data_sets": data_sets,
-            "feasible": data_sets - infeasible_count(self.prediction),
+            "feasible": int(self.feasible.sum()),
             "kept_as_predicted": float(agreement.mean()),
             "chance": CHANCE,
             "whole_selection_as_predicted": int((agreement == 1).sum()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.provenance import Provenance, embed_all
-from attractor.report.page import FigureFile, Section, render_page
+from attractor.report.page import FigureFile, Folded, Section, Words, render_page
 from attractor.storage import atomic_directory
 from attractor.storage.markers import REPORT as MARKER
 from attractor.version import __version__
@@ -32,18 +33,24 @@ class ReportFolder:
 
     Attributes:
         place: The folder, for data that lie beside the page.
-        findings: What was found, in a sentence each.
+        findings: What was found, in a sentence each, the most important first.
         sections: The rest of the page.
     """
 
     place: Path
-    findings: list[str] = field(default_factory=list)
+    findings: list[Words | Folded] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
-    def picture(self, file: FigureFile, drawing: Figure) -> FigureFile:
-        """Writes a picture, and returns what a section shows it by."""
+    def picture(self, file: FigureFile, drawing: Figure, seen: str) -> FigureFile:
+        """Writes a picture, and returns what a section shows it by.
+
+        Args:
+            file: Its name and caption.
+            drawing: The picture.
+            seen: What is seen in it, in numbers, for those who cannot see it.
+        """
         plots.save_figure(drawing, self.place, file.name)
-        return file
+        return dataclasses.replace(file, seen=seen)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -11,6 +13,7 @@ import xarray as xr
 from attractor import plots
 from attractor.prompt.regression.runs import InContextRuns
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.storage import save_netcdf
@@ -18,13 +21,14 @@ from attractor.storage import save_netcdf
 TRAINING = FigureFile(
     "training",
     "Risk, label weight, norm of the key-query block and balance against time, medians over seeds; "
-    "dotted, gradient flow on prompts of infinite length.",
+    "wide and gray, gradient flow on prompts of infinite length.",
 )
 LENGTHS = FigureFile(
     "lengths",
     "Mean squared error where training ended against the length of prompts, beside the best head "
-    "of linear attention and ridge regression, which no predictor beats. Hollow: not settled.",
+    "of linear attention{ridge}. Hollow: not settled.",
 )
+_RIDGE = " and ridge regression, which no predictor beats"
 _RULES = (
     "Risk: half the mean squared error of the prediction, without the noise in the query's label; "
     "MSE: the mean squared error with it. The gap is the risk above the least risk of linear "
@@ -65,13 +69,7 @@ def write_in_context_report(
         InvalidInputError: If the folder holds something else.
     """
     data, references = runs.to_xarray(), runs.references()
-    summary = {
-        "runs": runs.rows(),
-        "references": {
-            "length": references["length"].values.tolist(),
-            **{name: array.values.tolist() for name, array in references.data_vars.items()},
-        },
-    }
+    summary = in_context_summary(runs)
     rows = [
         [_shown(value) for name, value in row.items() if name != "infinite_risk"]
         for row in summary["runs"]
@@ -83,16 +81,30 @@ def write_in_context_report(
         report.findings += _findings(runs)
         report.sections.append(Section("Where each run ended", table=Table(header, rows)))
         figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)
-        report.sections.append(
-            Section("As training goes on", figure=report.picture(TRAINING, figure))
-        )
+        training = report.picture(TRAINING, figure, _training_seen(runs))
+        report.sections.append(Section("As training goes on", figure=training))
         if references.sizes["length"] > 1:
             figure = plots.experiment_figure(data, references, runs.task.query_noise)
-            report.sections.append(
-                Section("Against the length of prompts", figure=report.picture(LENGTHS, figure))
-            )
+            # Without noise ridge regression has no error, and no place on a logarithmic axis.
+            noisy = runs.task.query_noise > 0 or bool(references["ridge"].any())
+            caption = LENGTHS.caption.format(ridge=_RIDGE if noisy else "")
+            file = dataclasses.replace(LENGTHS, caption=caption)
+            lengths = report.picture(file, figure, _ends_seen(summary["runs"]))
+            report.sections.append(Section("Against the length of prompts", figure=lengths))
         report.sections.append(Section("How to read this", _RULES))
     return summary
+
+
+def in_context_summary(runs: InContextRuns) -> dict[str, Any]:
+    """Where runs ended, and what they are compared with, as plain values of JSON."""
+    references = runs.references()
+    return {
+        "runs": runs.rows(),
+        "references": {
+            "length": references["length"].values.tolist(),
+            **{str(name): array.values.tolist() for name, array in references.data_vars.items()},
+        },
+    }
 
 
 def _findings(runs: InContextRuns) -> list[str]:
@@ -104,6 +116,29 @@ def _findings(runs: InContextRuns) -> list[str]:
             f"mean squared error {row['mean_squared_error']:.4f}; {row['verdict']}."
         )
     return found
+
+
+def _training_seen(runs: InContextRuns) -> str:
+    data = runs.to_xarray().median("seed").isel(head=0)
+    courses = {}
+    for place in range(data.sizes["run"]):
+        run = data.isel(run=place)
+        length = float(run["length"])
+        name = "infinite prompts" if math.isinf(length) else f"{length:.0f} tokens"
+        courses[f"{run['attention'].item()}, {name}"] = (
+            f"risk {seen.course(run['risk'].values)}, label weight b "
+            f"{seen.course(run['value_label'].values)}"
+        )
+    return f"Medians over seeds. {seen.listed(courses)}"
+
+
+def _ends_seen(rows: Sequence[Mapping[str, Any]]) -> str:
+    return "Where training ended, the mean squared error is " + seen.listed(
+        {
+            f"{row['attention']}, {row['length']} tokens": f"{row['mean_squared_error']:.4g}"
+            for row in rows
+        }
+    )
 
 
 def _shown(value: float | str) -> str:

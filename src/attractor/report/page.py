@@ -5,8 +5,13 @@ from __future__ import annotations
 import base64
 import dataclasses
 import html
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
+
+_LARGER = 1.4
+"""A figure of a page's width is as wide as the column, and narrower ones have text as large."""
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --soft: #555; --line: #ddd;
@@ -14,32 +19,70 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --paper: #16191d; --ink: #e4e6e8; --soft: #a9afb6;
         --line: #3a4047; --note: #1d2733; --caution: #33251c; } }
 body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--ink);
-       max-width: 58rem; margin: 2.5rem auto; padding: 0 1.25rem; background: var(--paper); }
+       max-width: 58rem; margin: 2.5rem auto; padding: 0 1.25rem; background: var(--paper);
+       overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .3rem; }
 h2 { font-size: 1.2rem; margin-top: 2.4rem; border-bottom: 1px solid var(--line);
      padding-bottom: .2rem; }
+h3 { font-size: 1rem; margin-top: 1.8rem; }
+summary { cursor: pointer; }
+summary :is(h2, h3) { display: inline-block; margin: 1rem 0 .3rem; border: 0; }
 a { color: inherit; }
 .source { color: var(--soft); margin-top: 0; }
 .findings { background: var(--note); border-left: 4px solid #0072b2;
             padding: .6rem 1rem .6rem 2rem; }
+.findings li:has(details) { list-style: none; margin-left: -1.1rem; }
 .warning { background: var(--caution); border-left: 4px solid #d55e00; padding: .6rem 1rem; }
 figure { margin: 1.4rem 0; }
-figure img { min-width: min(100%, 46rem); max-width: 100%; height: auto; background: #fff;
-             border-radius: 4px; }
+figure img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--soft); font-size: .9rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
          vertical-align: top; }
-th:first-child, td:first-child { text-align: left; } table.words :is(th, td) { text-align: left; }
+th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
+table.words :is(th, td) { text-align: left; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #1b1b1b; --soft: #555;
   --line: #ddd; --note: #f3f7fb; --caution: #fdf3ec; }
   body { margin: 0; max-width: none; font-size: 10.5pt; }
-  figure, table, .findings { break-inside: avoid; } h2 { break-after: avoid; } }
+  .wide { overflow: visible; } figure img { min-width: 0 !important; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  figure, table { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """A link to a section of the page.
+
+    Attributes:
+        text: Its words.
+        title: The heading of the section; default: the words.
+    """
+
+    text: str
+    title: str = ""
+
+
+Words = str | Link | Sequence[str | Link]
+"""A text, a link, or texts and links that follow one another."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Folded:
+    """Findings of less weight, which show once they are asked for.
+
+    Attributes:
+        title: What shows.
+        points: What is behind it, in a sentence each.
+    """
+
+    title: str
+    points: Sequence[Words]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +91,15 @@ class Table:
 
     Attributes:
         header: Names of the columns.
-        rows: Cells, a row at a time.
+        rows: Cells, a row at a time; the first cell names the row.
         words: Whether cells are sentences rather than numbers.
+        caption: What it holds, where the heading above it does not say so.
     """
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Words]]
     words: bool = False
+    caption: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,23 +108,27 @@ class FigureFile:
 
     Attributes:
         name: File name without its ending.
-        caption: What it shows; also read out to those who cannot see it.
+        caption: What it is.
+        seen: What is seen in it, for those who cannot see it.
     """
 
     name: str
     caption: str
+    seen: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A titled part of the page, in the order paragraphs, table, figure.
+    """A titled part of the page, in the order paragraphs, table, figure, parts.
 
     Attributes:
-        title: Its heading.
+        title: Its heading, different from all others.
         paragraphs: Plain text.
         table: A table, or None.
         figure: A figure, or None.
         warning: A paragraph to set off from the rest, or None.
+        parts: Sections within it.
+        fold: Whether all but the heading can be folded away, and how it is at first.
     """
 
     title: str
@@ -87,12 +136,14 @@ class Section:
     table: Table | None = None
     figure: FigureFile | None = None
     warning: str | None = None
+    parts: Sequence[Section] = ()
+    fold: Literal["", "open", "closed"] = ""
 
 
 def render_page(
     title: str,
     source: str,
-    findings: Sequence[str],
+    findings: Sequence[Words | Folded],
     sections: Sequence[Section],
     *,
     figures: Path,
@@ -103,13 +154,13 @@ def render_page(
     Args:
         title: Title of the page.
         source: What was analyzed, a line below the title.
-        findings: What was found, in a sentence each.
+        findings: What was found, in a sentence each, the most important first.
         sections: The rest.
         figures: Folder that holds the figures as SVG.
         footer: A last line.
     """
-    points = "".join(f"<li>{html.escape(point)}</li>" for point in findings)
-    body = "\n".join(_section(section, figures) for section in sections)
+    points = "".join(f"<li>{_finding(point)}</li>" for point in findings)
+    body = "\n".join(_section(section, figures, 2) for section in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -131,35 +182,75 @@ def render_page(
 """
 
 
-def _section(section: Section, figures: Path) -> str:
-    parts = [f"<h2>{html.escape(section.title)}</h2>"]
+def _finding(point: Words | Folded) -> str:
+    if not isinstance(point, Folded):
+        return _words(point)
+    rest = "".join(f"<li>{_words(one)}</li>" for one in point.points)
+    return f"<details><summary>{html.escape(point.title)}</summary><ul>{rest}</ul></details>"
+
+
+def _words(words: Words) -> str:
+    if isinstance(words, str):
+        return html.escape(words)
+    if isinstance(words, Link):
+        return f'<a href="#{_anchor(words.title or words.text)}">{html.escape(words.text)}</a>'
+    return "".join(map(_words, words))
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^\w.]+", "-", title.lower()).strip("-")
+
+
+def _section(section: Section, figures: Path, level: int) -> str:
+    place = _anchor(section.title)
+    heading = f'<h{level} id="{place}">{html.escape(section.title)}</h{level}>'
+    parts = []
     if section.warning is not None:
         parts.append(f'<p class="warning">{html.escape(section.warning)}</p>')
     parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in section.paragraphs]
     if section.table is not None:
-        parts.append(_table(section.table))
+        parts.append(_table(section.table, place))
     if section.figure is not None:
         parts.append(_figure(section.figure, figures))
-    return "\n".join(parts)
+    parts += [_section(part, figures, level + 1) for part in section.parts]
+    if not section.fold:
+        return "\n".join([heading, *parts])
+    state = " open" if section.fold == "open" else ""
+    return "\n".join([f"<details{state}><summary>{heading}</summary>", *parts, "</details>"])
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, heading: str) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in table.rows
+        f'<tr><th scope="row">{_words(first)}</th>'
+        + "".join(f"<td>{_words(cell)}</td>".replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells)
+        + "</tr>"
+        for first, *cells in table.rows
     )
     kind = ' class="words"' if table.words else ""
-    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<div class="wide" tabindex="0"><table{kind}>{body}</table></div>'
+    caption = f"<caption>{html.escape(table.caption)}</caption>" if table.caption else ""
+    body = f"{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    named = f'aria-labelledby="{heading}"'
+    inner = f"<table{kind}{'' if caption else f' {named}'}>{body}</table>"
+    return f'<div class="wide" tabindex="0" role="region" {named}>{inner}</div>'
 
 
 def _figure(figure: FigureFile, figures: Path) -> str:
     # Embedded as images: drawings set into the page itself would share their element names.
-    data = base64.b64encode((figures / f"{figure.name}.svg").read_bytes()).decode()
+    drawing = (figures / f"{figure.name}.svg").read_bytes()
+    data, width = base64.b64encode(drawing).decode(), _width(drawing)
     caption, name = html.escape(figure.caption), html.escape(figure.name)
     files = " ".join(f'<a href="{name}.{ending}">{ending.upper()}</a>' for ending in ("png", "svg"))
     return (
-        f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{caption}">'
+        f'<figure><div class="wide" tabindex="0" role="region" aria-label="Picture">'
+        f'<img style="width: {_LARGER * width:.0f}px; min-width: {width:.0f}px" '
+        f'src="data:image/svg+xml;base64,{data}" alt="{html.escape(figure.seen)}"></div>'
         f"<figcaption>{caption} {files}</figcaption></figure>"
     )
+
+
+def _width(drawing: bytes) -> float:
+    """The width that a drawing of Matplotlib's was made for, in pixels."""
+    found = re.search(rb'<svg[^>]*\swidth="([\d.]+)pt"', drawing)
+    assert found is not None
+    return float(found[1]) * 96 / 72

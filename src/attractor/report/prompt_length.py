@@ -6,13 +6,16 @@ import os
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from attractor import plots
 from attractor.prompt.length import PromptLength, error_quantiles, phase_diagram
+from attractor.prompt.length.diagrams import lengths_to_draw
 from attractor.prompt.length.result import percent, quantiles, sentences, token_count
 from attractor.prompt.length.summary import summary
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.storage import save_netcdf
@@ -26,8 +29,10 @@ ERRORS = FigureFile(
 )
 PHASES = FigureFile(
     "phase_diagram",
-    "The error of the median query if the scores of the head are scaled, by length and horizon. "
-    "The orange line is the head as it is.",
+    "The error of the median query by length if the scores of the head are scaled. The orange line "
+    "is the head as it is. Contours have corners where another query becomes the median one. Below "
+    "exp(s^2 / 2) tokens few of them hold all attention of the median query; beyond a horizon of "
+    "0.71 the squared error averaged over queries falls more slowly than one over the length.",
 )
 DEVIATIONS = FigureFile(
     "score_deviation", "The standard deviation of the scores over tokens, for every query."
@@ -80,7 +85,7 @@ def write_prompt_length_report(
     title = "How long a prompt must be"
     with report_folder(directory, title, source, numbers, provenance=provenance) as report:
         save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
-        lengths = _lengths(found)
+        lengths = lengths_to_draw(found)
         report.findings += sentences(found, error)
         report.sections.append(Section("Tokens needed", table=_tokens_needed(numbers)))
         if numbers["law_itself"] is not None:
@@ -91,8 +96,9 @@ def write_prompt_length_report(
         if found.horizon > 0:
             report.sections.append(_phases(found, error, lengths, report))
         figure = plots.score_deviation_figure(found.score_deviation)
+        spread = f"Score deviations from {seen.spread(found.score_deviation)}."
         report.sections += [
-            Section("Score deviations", figure=report.picture(DEVIATIONS, figure)),
+            Section("Score deviations", figure=report.picture(DEVIATIONS, figure, spread)),
             Section("Attention on one token", table=_on_one_token(numbers["rows"])),
             Section("What the words mean", table=GLOSSARY),
         ]
@@ -116,7 +122,8 @@ def _tokens_needed(numbers: dict[str, Any]) -> Table:
         "of the output: half of the queries", "95 %", "prompt for half of the queries",
         "prompt for 95 %",
     )  # fmt: skip
-    return Table(header, rows)
+    caption = "Tokens by the error required, with a judgment of such lengths."
+    return Table(header, rows, caption=caption)
 
 
 def _law_itself(numbers: dict[str, Any]) -> Table:
@@ -180,7 +187,8 @@ def _errors(
 ) -> Section:
     data = error_quantiles(found, lengths)
     save_netcdf(data, report.place / f"{ERRORS.name}.nc")
-    figure = report.picture(ERRORS, plots.error_by_length_figure(data, error))
+    drawn = plots.error_by_length_figure(data, error)
+    figure = report.picture(ERRORS, drawn, _errors_seen(data, numbers, error))
     return Section("Error by length", table=_at_lengths(numbers), figure=figure)
 
 
@@ -194,13 +202,32 @@ def _phases(
     figure = plots.prompt_phase_figure(
         data, horizon=found.horizon, error=error, lengths=found.lengths.tolist()
     )
-    report.picture(PHASES, figure)
     save_netcdf(data, report.place / f"{PHASES.name}.nc")
-    return Section("Heads with smaller and larger scores", figure=PHASES)
+    shown = report.picture(PHASES, figure, _phases_seen(data, found, error))
+    return Section("Heads with smaller and larger scores", figure=shown)
 
 
-def _lengths(found: PromptLength) -> Float[np.ndarray, "length"]:
-    """Lengths to draw: from one token to beyond those needed by nearly all queries."""
-    needed = quantiles(found.required[:, -1])[2]
-    most = np.clip(3 * needed, 1e5, 1e9) if np.isfinite(needed) else 1e9
-    return np.geomspace(1, max(most, found.lengths.max(initial=1)), 121)
+def _errors_seen(data: xr.Dataset, numbers: dict[str, Any], error: float) -> str:
+    first, last = (f"{float(data['length'][place]):,.3g}" for place in (0, -1))
+    courses = [
+        f"the error {words} {seen.course(data[name].values[1])}"
+        for name, words in (("error", "along the scores"), ("output_error", "of the whole output"))
+    ]
+    needed = min(numbers["required"], key=lambda one: abs(one["error"] - error))
+    return (
+        f"For half of the queries, from {first} to {last} tokens, {' and '.join(courses)}. Along "
+        f"the scores half of the queries reach {percent(error)} at "
+        f"{token_count(needed['tokens']['0.5'])} tokens and 95 % of them at "
+        f"{token_count(needed['tokens']['0.95'])}."
+    )
+
+
+def _phases_seen(data: xr.Dataset, found: PromptLength, error: float) -> str:
+    """The length at which heads with smaller and larger scores reach the error."""
+    lengths, reached = data["length"].values, {}
+    for horizon in (0.5 * found.horizon, found.horizon, 2 * found.horizon):
+        row = data["error"].sel(horizon=horizon, method="nearest").values
+        enough = np.flatnonzero(row <= error)
+        at = token_count(float(lengths[enough[0]])) if len(enough) else "no length shown"
+        reached[f"scores {horizon / found.horizon:g} times those of the head"] = at
+    return f"Tokens from which on the error is {percent(error)}. {seen.listed(reached)}"

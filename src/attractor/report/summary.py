@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attractor.errors import Status
 from attractor.margin import Solution
 from attractor.report.constraints import conflicts
+
+if TYPE_CHECKING:
+    from attractor.analysis import Verdict
 
 
 def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[str, Any]:
@@ -34,6 +37,24 @@ def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[s
     found = conflicts(solution, instance_numbers)
     if found:
         summary["conflicts"] = [dataclasses.asdict(one) for one in found]
+    return summary
+
+
+def report_summary(
+    prediction: Solution | None, verdict: Verdict | None, instance_numbers: np.ndarray
+) -> dict[str, Any]:
+    """A prediction and what training did, each where there is one.
+
+    Args:
+        prediction: Solution of the margin problem predicted beforehand.
+        verdict: What training did.
+        instance_numbers: Number of each data set of the prediction.
+    """
+    summary: dict[str, Any] = {}
+    if prediction is not None:
+        summary["prediction"] = solution_summary(prediction, instance_numbers)
+    if verdict is not None:
+        summary["verdict"] = verdict.summary()
     return summary
 
 

@@ -22,6 +22,17 @@ REACHED_RATIO = 0.99
 NEAR_RATIO = 0.9
 """Median margin ratio from which it says that training is on its way."""
 
+MEASURES = {
+    "margin_ratio": "normalized margin ratio",
+    "correlation": "correlation with the solution",
+    "label_margin_ratio": "label margin ratio of the head",
+    "label_correlation": "correlation of the head with its label solution",
+    "selected_probability": "attention on selected tokens",
+    "norm": "norm of the trained matrix",
+    "loss": "training loss",
+}
+"""What is said of trials at the end, by the names of measures."""
+
 GLOSSARY = Table(
     ("word", "meaning"),
     (
@@ -167,9 +178,14 @@ def verdict_sentences(verdict: Verdict) -> list[str]:
         )
     else:
         median = float(np.median(known))
+        elsewhere = (
+            "selection_agreement" in verdict.data and (verdict.selection_agreement != 1).any()
+        )
         got = (
             "As a stand-in for want of a prediction"
             if set(summary["problem"]) == {STAND_IN}
+            else "Training got to the direction of the tokens that it ended on"
+            if median >= REACHED_RATIO and elsewhere
             else "Training got there"
             if median >= REACHED_RATIO
             else "Training is on its way there"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
 from attractor.precision import as_integers
 from attractor.provenance import Provenance
+from attractor.report import seen
 from attractor.report.constraints import conflict_section, conflicts
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Section, Table
-from attractor.report.summary import infeasible_count, solution_summary
+from attractor.report.summary import infeasible_count, report_summary
 from attractor.report.words import (
     GLOSSARY,
+    MEASURES,
     near_one,
     prediction_sentences,
     training_sentences,
@@ -94,11 +98,10 @@ def write_report(
     elif prediction is not None:
         count = int(np.size(prediction.norm))
         instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
-    summary: dict[str, Any] = {}
+    summary = report_summary(prediction, verdict, instance_numbers)
     title = "Where attention goes"
     with report_folder(directory, title, source, summary, provenance=provenance) as report:
         if prediction is not None:
-            summary["prediction"] = solution_summary(prediction, instance_numbers)
             report.findings += prediction_sentences(prediction, about)
             if infeasible_count(prediction):
                 report.sections.append(conflict_section(conflicts(prediction, instance_numbers)))
@@ -106,8 +109,8 @@ def write_report(
         if why:
             report.findings.append(why)
         if verdict is not None:
-            summary["verdict"] = verdict.summary()
-            report.findings += verdict_sentences(verdict)
+            # Both may say which problem it is and why.
+            report.findings += [said for said in verdict_sentences(verdict) if said != why]
             report.sections += _verdict_sections(verdict)
             report.sections += _pictures(report, verdict)
             write_verdict_data(report.place, verdict)
@@ -123,14 +126,51 @@ def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
         )
         return [Section("Training", [words])]
     runs = {words: one.data for words, one in verdict.by_hyperparameters.items()}
-    curves = report.picture(CURVES, plots.direction_figure(runs))
-    training = report.picture(TRAINING, plots.training_figure(runs))
-    attention = report.picture(ATTENTION, plots.attention_figure(*first_trial(verdict)))
+    curves = direction_picture(report, runs)
+    training = training_picture(report, runs)
+    trial = first_trial(verdict)
+    attention = report.picture(ATTENTION, plots.attention_figure(*trial), _attention_seen(*trial))
     return [
         Section("Where the matrix points", figure=curves),
         Section("How training went", training_sentences(verdict), figure=training),
         Section("What is attended to", figure=attention),
     ]
+
+
+def direction_picture(
+    report: ReportFolder, runs: Mapping[str, xr.Dataset], suffix: str = ""
+) -> FigureFile:
+    """Draws how far runs are from the direction predicted."""
+    measures = {"margin_ratio": "margin ratio", "correlation": "correlation"}
+    file = dataclasses.replace(CURVES, name=f"{CURVES.name}{suffix}")
+    return report.picture(file, plots.direction_figure(runs), seen.runs(runs, measures))
+
+
+def training_picture(
+    report: ReportFolder, runs: Mapping[str, xr.Dataset], suffix: str = ""
+) -> FigureFile:
+    """Draws attention, norm and loss of runs."""
+    measures = {
+        "selected_probability": "attention on the selected tokens",
+        "norm": "norm",
+        "loss": "loss",
+    }
+    file = dataclasses.replace(TRAINING, name=f"{TRAINING.name}{suffix}")
+    return report.picture(file, plots.training_figure(runs), seen.runs(runs, measures))
+
+
+def _attention_seen(first: xr.DataArray, last: xr.DataArray, predicted: xr.DataArray | None) -> str:
+    before, after = (np.nanmax(weights.values, axis=-1) for weights in (first, last))
+    said = (
+        f"The largest weight of a row is {seen.spread(before)} before training, and "
+        f"{seen.spread(after)} after it."
+    )
+    if predicted is None:
+        return said
+    top = np.nanargmax(last.values, axis=-1)
+    return (
+        f"{said} In {(top == predicted.values).sum()} of {len(top)} rows it is the one predicted."
+    )
 
 
 def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None:
@@ -142,15 +182,7 @@ def write_verdict_data(folder: Path, verdict: Verdict, suffix: str = "") -> None
 
 def _verdict_sections(verdict: Verdict) -> list[Section]:
     rows = []
-    for name, words in (
-        ("margin_ratio", "normalized margin ratio"),
-        ("correlation", "correlation with the solution"),
-        ("label_margin_ratio", "label margin ratio of the head"),
-        ("label_correlation", "correlation of the head with its label solution"),
-        ("selected_probability", "attention on selected tokens"),
-        ("norm", "norm of the trained matrix"),
-        ("loss", "training loss"),
-    ):
+    for name, words in MEASURES.items():
         if name not in verdict.data:
             continue
         values = verdict.data[name].isel({verdict.axis: -1}).values
@@ -159,7 +191,9 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
             numbers = (values.mean(), np.median(values), values.std(), values.min(), values.max())
             rows.append((words, *(_number(number) for number in numbers)))
     table = Table(
-        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"), rows
+        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"),
+        rows,
+        caption="Over trials.",
     )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()

@@ -38,10 +38,12 @@ class OutputFile(NamedTuple):
     Attributes:
         argument: The name to use in errors.
         path: Its path; None if it is not requested.
+        suffix: The end that its name has to have, ``".nc"``; empty where any will do.
     """
 
     argument: str
     path: str | os.PathLike[str] | None
+    suffix: str = ""
 
 
 class OutputFolder(NamedTuple):
@@ -160,7 +162,14 @@ def check_replaceable(
 def _target(output: OutputFile | OutputFolder) -> Path:
     assert output.path is not None
     if isinstance(output, OutputFile):
-        return check_writable(output.argument, output.path)
+        target, name = check_writable(output.argument, output.path), Path(output.path)
+        if output.suffix and name.suffix != output.suffix:
+            raise InvalidInputError(
+                output.argument,
+                f"{name} is no {output.suffix} file",
+                f"Give a name like {name.with_suffix(output.suffix)}",
+            )
+        return target
     target = check_replaceable(output.path, output.marker, argument=output.argument)
     if output.replaced:
         if os.path.ismount(target):

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import is_whole, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, as_real, check_broadcast
+from attractor.records import Described, Rows
 from attractor.tokens.validation import (
     check_instance_numbers,
     check_keys,
@@ -18,12 +19,13 @@ from attractor.tokens.validation import (
     check_mask,
     check_mask_size,
     check_queries,
+    check_rows,
     check_weights,
 )
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Tokens:
+class Tokens(Described):
     """A data set of attention rows: keys, queries, mask, labels, and the values averaged.
 
     Query ``k`` of sequence ``i`` gives token ``t`` the score
@@ -43,8 +45,9 @@ class Tokens:
             given.
         labels: Targets ``(*instances, sequence, query)``, or None.
         weights: How much each row counts in the loss, ``(*instances, sequence, query)``, one on
-            average; None where all count the same.
-        mask: True where a query may attend, ``(*instances, sequence, query, token)``.
+            average, zero where the row is padding; None where all count the same.
+        mask: True where a query may attend, ``(*instances, sequence, query, token)``; a row of
+            padding has its first token alone, and so neither constraints nor gradients.
         instance_numbers: The number of each instance; it names the instance's randomness and
             stays with it when instances are sliced.
 
@@ -76,6 +79,7 @@ class Tokens:
         values: Any = None,
         *,
         weights: Any = None,
+        rows: Any = None,
         instance_numbers: Any = None,
     ) -> None:
         """Checks and stores a data set.
@@ -88,6 +92,8 @@ class Tokens:
             mask: ``(n, T)`` or ``(n, K, T)``; True or 1 where a token may be attended to.
             values: ``(n, T, v)``; default: the keys.
             weights: ``(n,)`` or ``(n, K)``; rows of weight zero only fill up. Default: all alike.
+            rows: ``(n,)`` or ``(n, K)``; False or 0 where a query is padding, which is left out:
+                it has weight zero and needs no token to attend to. Default: none is.
             instance_numbers: ``(instances,)`` distinct integers; default: 0, 1, 2, ...
 
         Raises:
@@ -105,11 +111,15 @@ class Tokens:
                 f"the shape is {values.shape}, but keys have {keys.shape}",
                 f"Give {(*keys.shape[:-1], 'v')}: one vector for every token",
             )
-        mask = check_mask(mask, (*lead, n, per_sequence, length))
+        shape = (*lead, n, per_sequence, length)
+        rows = None if rows is None else check_rows(rows, shape[:-1])
+        mask = check_mask(mask, shape, rows)
         if labels is not None:
             labels = check_labels(as_float64("labels", labels), (*lead, n, per_sequence))
         if weights is not None:
             weights = check_weights(as_float64("weights", weights), (*lead, n, per_sequence))
+        if rows is not None and not rows.all():
+            weights = check_weights(rows * (1.0 if weights is None else weights), rows.shape)
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
         fields = dict(keys=keys, queries=queries, values=values, labels=labels, weights=weights)
         for name, array in (fields | {"mask": mask}).items():
@@ -296,6 +306,34 @@ class Tokens:
             f"queries in R^{self.query_dimension}{ragged}"
             f"{'' if self.labels is None else ', labeled'})"
         )
+
+    def _summary(self) -> tuple[str, Rows]:
+        several = [] if self.instances is None else [("instances", f"{self.instances:,}")]
+        lengths = self.mask.sum(-1)
+        attended = f"{lengths.min()} to {lengths.max()}" if np.ptp(lengths) else f"{lengths.max()}"
+        rows = [
+            *several,
+            ("sequences", f"{self.sequences:,} of {self.length:,} tokens"),
+            ("queries of each", f"{self.queries_per_sequence:,}"),
+            ("tokens of a query", f"{attended}, as the mask allows"),
+            ("keys", f"in R^{self.key_dimension}"),
+            ("queries", f"in R^{self.query_dimension}"),
+            ("values", "the keys" if self.values is self.keys else f"in R^{self.value_dimension}"),
+            ("labels", _values_in_words(self.labels)),
+        ]
+        if self.weights is not None:
+            rows.append(("weights of queries", _values_in_words(self.weights)))
+        return "Tokens", rows
+
+
+def _values_in_words(values: Float[np.ndarray, "..."] | None) -> str:
+    """How often each of a few values occurs, or their range."""
+    if values is None:
+        return "none"
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) > 4:
+        return f"{found[0]:.4g} to {found[-1]:.4g}"
+    return ", ".join(f"{count:,} of {one:g}" for one, count in zip(found, counts, strict=True))
 
 
 def _turned(W: Any) -> Float[np.ndarray, "*batch 1 e d"]:

@@ -52,16 +52,44 @@ def check_mask_size(argument: str, shape: tuple[int, ...]) -> None:
     )
 
 
-def check_mask(
-    mask: Any, shape: tuple[int, ...]
-) -> Bool[np.ndarray, "*instances sequence query token"]:
-    """Gives the mask its axis of queries, and checks that attention is left something to do."""
-    check_mask_size("keys" if mask is None else "mask", shape)
-    array = np.ones(shape, dtype=bool) if mask is None else as_plain(mask)
+def check_rows(rows: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*instances sequence query"]:
+    """Which rows are no padding, with an axis of queries."""
+    array, expected = _with_query_axis(as_mask("rows", rows), shape)
+    if array.shape != shape:
+        raise InvalidInputError("rows", f"the shape is {array.shape}", f"Give {expected}")
+    if not array.any((-1, -2)).all():
+        raise InvalidInputError("rows", "all are padding", "Let at least one row count")
+    return array
+
+
+def as_mask(argument: str, mask: Any) -> Bool[np.ndarray, "..."]:
+    """Truth values, which may be given as the integers 0 and 1.
+
+    Raises:
+        InvalidInputError: If they are anything else.
+    """
+    array = as_plain(mask)
     if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
         raise InvalidInputError(
-            "mask", f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
+            argument, f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
         )
+    return array.astype(bool)
+
+
+def check_mask(
+    mask: Any,
+    shape: tuple[int, ...],
+    rows: Bool[np.ndarray, "*instances sequence query"] | None = None,
+) -> Bool[np.ndarray, "*instances sequence query token"]:
+    """Gives the mask its axis of queries, and checks that attention is left something to do.
+
+    Args:
+        mask: The mask; None where every token may be attended to.
+        shape: What its shape must be.
+        rows: False where a row is padding, and is left its first token alone.
+    """
+    check_mask_size("keys" if mask is None else "mask", shape)
+    array = np.ones(shape, dtype=bool) if mask is None else as_mask("mask", mask)
     without_queries = (*shape[:-2], shape[-1])
     if array.shape == without_queries:
         array = array[..., None, :]
@@ -70,12 +98,14 @@ def check_mask(
             "mask", f"the shape is {array.shape}", f"Give {without_queries} or {shape}"
         )
     array = np.array(np.broadcast_to(array, shape), dtype=bool)
+    if rows is not None:
+        array[~rows] = np.arange(shape[-1]) == 0
     if not array.any(-1).all():
         row = tuple(int(i) for i in np.argwhere(~array.any(-1))[0])
         raise InvalidInputError(
             "mask",
             f"the row at {row} has no token to attend to",
-            "Leave out sequences that are all padding",
+            "Leave out queries that are padding: give rows, False for each",
         )
     if not (array.sum(-1) > 1).any(axis=(-1, -2)).all():
         raise InvalidInputError(

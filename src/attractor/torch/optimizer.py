@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.geometry import Geometry
 
 DIRECTION = "directions of the gradient, exact at every magnitude"
@@ -58,7 +58,7 @@ class TorchOptimizer:
         try:
             with warnings.catch_warnings():
                 # Gradients of other magnitudes are nothing that anybody means to train with.
-                warnings.simplefilter("ignore", PrecisionWarning)
+                warnings.simplefilter("ignore", AttractorWarning)
                 steps = [_steps(factory, factor) for factor in _FACTORS]
             made = factory([torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))])
         except Exception as error:  # a user's factory can raise anything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,9 +10,20 @@ import torch
 from torch import Tensor
 
 from attractor.checks import check_number
-from attractor.errors import InvalidInputError
+from attractor.errors import DivergenceWarning, InvalidInputError
 
 MOMENTUM = "momentum_buffer"
+_EVERY = 100
+"""Steps from one look at all weights to the next, and powers of two before."""
+
+
+def _name(groups: list[dict[str, Any]], group: dict[str, Any], weight: Tensor) -> str:
+    """What a parameter is called: by its name, where parameters were given with names."""
+    place = next(i for i, one in enumerate(group["params"]) if one is weight)
+    if "param_names" in group:
+        return f"the parameter {group['param_names'][place]}"
+    number = next(i for i, one in enumerate(groups) if one is group)
+    return f"parameter {place} of group {number}, of shape {tuple(weight.shape)},"
 
 
 def wide_type(dtype: torch.dtype) -> torch.dtype:
@@ -27,6 +39,8 @@ class WideStateOptimizer(torch.optim.Optimizer):
     """
 
     decay: ClassVar[str] = "weight_decay"
+    _steps = 0
+    _diverged = False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, with settings of its own where it has any.
@@ -107,7 +121,36 @@ class WideStateOptimizer(torch.optim.Optimizer):
             if weights:
                 wide = [one.grad.to(wide_type(one.dtype)) for one in weights]
                 self._step(group, weights, wide)
+        if not torch.compiler.is_compiling():
+            self._steps += 1
+            rarely = self._steps % _EVERY == 0 or self._steps & (self._steps - 1) == 0
+            if rarely and not self._diverged:
+                self._look_for_divergence()
         return loss
+
+    def _look_for_divergence(self) -> None:
+        """Warns, once, of weights that are no longer finite: one reading of each, and one wait."""
+        groups = [(group, one) for group in self.param_groups for one in group["params"]]
+        sums: dict[torch.device, list[Tensor]] = {}
+        for _, one in groups:
+            # A sum of finite numbers may overflow; what is in question is looked at again.
+            sums.setdefault(one.device, []).append(one.detach().sum(dtype=wide_type(one.dtype)))
+        if all(bool(torch.stack(some).isfinite().all()) for some in sums.values()):
+            return
+        for group, one in groups:
+            if not bool(one.detach().isfinite().all()):
+                self._diverged = True
+                remedy = f"lower lr (it is {float(group['lr']):g})"
+                if group.get("normalize") is False:
+                    remedy += " or set normalize=True, which makes it the length of a step"
+                name = _name(self.param_groups, group, one)
+                warnings.warn(
+                    f"{type(self).__name__}: {name} holds NaN or infinity after step "
+                    f"{self._steps}: {remedy}, and look whether gradients and loss are finite",
+                    DivergenceWarning,
+                    stacklevel=5,  # through two wrappers of PyTorch's around every step
+                )
+                return
 
     def _check_settings(self, group: dict[str, Any]) -> None:
         """Checks the settings of a group of parameters."""
@@ -116,8 +159,8 @@ class WideStateOptimizer(torch.optim.Optimizer):
             if rate.numel() != 1:
                 raise InvalidInputError("lr", f"it has {rate.numel()} elements", "Give one number")
             rate = rate.reshape(())
-        check_number("lr", rate, least=0, example=0)
-        check_number(self.decay, group[self.decay], least=0, example=0)
+        check_number("lr", rate, least=0, example=1e-3)
+        check_number(self.decay, group[self.decay], least=0, example=0.01)
         check_number("momentum", group["momentum"], least=0, below=1, example=0.9)
 
     def _step(self, group: dict[str, Any], weights: list[Tensor], gradients: list[Tensor]) -> None:

@@ -16,7 +16,7 @@ from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.named import is_known
 from attractor.checks import check_choice, shown
 from attractor.errors import InvalidInputError
-from attractor.records import AXES, RecordedRun, Rows, StoredRun, reading_run, save_run
+from attractor.records import AXES, Plotted, RecordedRun, Rows, StoredRun, reading_run, save_run
 from attractor.tokens import Tokens
 from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
@@ -63,7 +63,7 @@ RECORDED = frozenset({*_DESCRIPTIONS, "instance", "seed", *AXES} - {"epoch"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory(RecordedRun):
+class Trajectory(Plotted, RecordedRun):
     """The records of training, trial by trial.
 
     A trial is an (instance, seed) pair; both axes are always there, of length one if need be. Where
@@ -233,6 +233,13 @@ class Trajectory(RecordedRun):
                 raise ValueError(f"its setting {setting} is no text")
         optimizer, geometry = texts["optimizer"], texts["geometry"]
         return cls(stored.data, tokens, known, optimizer, geometry, stored.settings)
+
+    def _picture(self) -> tuple[str, dict[str, xr.Dataset]]:
+        runs = {
+            ", ".join(f"{name} = {value:g}" for name, value in variant.items()): self.sel(**variant)
+            for variant in self.variants
+        }
+        return "trajectory_figure", {words: one.data for words, one in runs.items()}
 
     def _summary(self) -> tuple[str, Rows]:
         last = self.data.isel({self.axis: -1})

@@ -5,7 +5,8 @@ import optax
 import pytest
 
 from attractor import Lp
-from attractor.analysis.bias import Method, load_geometry, load_method, which_norm
+from attractor.analysis.bias import Method, bias_matrix, load_geometry, load_method, which_norm
+from attractor.analysis.bias._bias_matrix import Experiment
 from attractor.analysis.bias.settling import settled_matrix
 from attractor.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent
@@ -37,6 +38,22 @@ def test_what_has_settled_is_not_run_again(data):
         say=said.append,
     )
     assert said == []
+
+
+def test_beside_a_method_that_goes_on_what_has_settled_is_kept(data, monkeypatch):
+    ran, run = [], Experiment.run
+    monkeypatch.setattr(Experiment, "run", lambda self, row: ran.append(row) or run(self, row))
+    rows = [
+        Method("slow", normalized_gradient_descent(0.2)),
+        Method("fast", normalized_gradient_descent(3.0)),
+    ]
+    found = settled_matrix(*data, methods=rows, steps=200, most_steps=400)
+    assert [(row.name, row.steps) for row in ran] == [("slow", None), ("fast", None), ("slow", 400)]
+    alone = bias_matrix(*data, methods=[rows[1]], steps=200)
+    np.testing.assert_array_equal(
+        found.data["margin_ratio"].sel(optimizer="fast"),
+        alone.data["margin_ratio"].sel(optimizer="fast"),
+    )
 
 
 def test_a_run_that_has_not_begun_says_so_and_larger_steps_are_tried(data):

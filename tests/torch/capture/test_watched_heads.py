@@ -125,3 +125,29 @@ def test_a_callback_of_the_trainer():
     assert seen == [(7, "the model")]
     with pytest.raises(InvalidInputError, match="call: "):
         trainer_callback(3)
+
+
+def test_a_whole_run_of_the_trainer(tmp_path):
+    pytest.importorskip("accelerate")
+    data = [{"input_ids": torch.randint(3, 50, (8,)), "labels": i % 2} for i in range(12)]
+
+    def run(watch):
+        transformers.set_seed(0)
+        arguments = transformers.TrainingArguments(
+            output_dir=str(tmp_path), max_steps=STEPS, per_device_train_batch_size=4,
+            report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
+        )  # fmt: skip
+        trainer = transformers.Trainer(classifier(), arguments, train_dataset=data)
+        monitor = None
+        if watch:
+            heads = watched_heads(trainer.model, Letters(), TEXTS, heads=[(1, 3), (0, 1)])
+            monitor = HeadMonitor(heads, every=2, budget=None)
+            trainer.add_callback(trainer_callback(monitor))
+        trainer.train()
+        return trainer.model, monitor
+
+    (plain, _), (watched, monitor) = run(False), run(True)
+    for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
+        assert torch.equal(one, other)
+    found = monitor.to_xarray()
+    assert found["step"].values.tolist() == [2, 4, 6] and (found["status"] == "optimal").all()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from rich.console import Console
 
 from attractor.analysis.basins.attractors import Attractors, Judgement
 from attractor.analysis.basins.problem import BasinProblem, check_problem
@@ -16,7 +15,7 @@ from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_number, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.records import Printed
+from attractor.records import Rows, Summary
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 
@@ -25,7 +24,7 @@ _POINTS = 25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BasinBoundary(Printed):
+class BasinBoundary(Summary):
     """Two nearby starts that end differently.
 
     Attributes:
@@ -41,7 +40,6 @@ class BasinBoundary(Printed):
         optimizer: The step.
     """
 
-    width: ClassVar[int] = 80
     before: Float[np.ndarray, "d e"]
     after: Float[np.ndarray, "d e"]
     fraction: float
@@ -57,17 +55,15 @@ class BasinBoundary(Printed):
         """The start in the middle of the bracket."""
         return (self.before + self.after) / 2
 
-    def _print(self, console: Console) -> None:
+    def _summary(self) -> tuple[str, Rows]:
         entries = ", ".join(f"{value:.8g}" for value in self.middle.ravel()[:6])
         more = ", ..." if self.middle.size > 6 else ""
         doubt = "" if self.settled else "; the runs beside it have not settled, so it may move"
-        lines = (
-            f"Basin boundary at ({entries}{more}), within {self.bracket:.1e}",
-            f"  tokens before it  {selection_name(self.reached_before)}",
-            f"  tokens after it   {selection_name(self.reached_after)}",
-            f"  after {self.steps:,} steps of {self.optimizer}{doubt}",
-        )
-        console.print("\n".join(lines), highlight=False, markup=False)
+        return f"Basin boundary at ({entries}{more}), within {self.bracket:.1e}", [
+            ("tokens before it", selection_name(self.reached_before)),
+            ("tokens after it", selection_name(self.reached_after)),
+            ("steps", f"{self.steps:,} of {self.optimizer}{doubt}"),
+        ]
 
 
 def basin_boundary(

@@ -42,6 +42,7 @@ class BasinMap(BasinStudy):
     """
 
     kind: ClassVar[str] = "attractor basin map"
+    drawn_by: ClassVar[str] = "basin_map_figure"
 
     def table(self) -> Table:
         """The part of the plane that each selection takes."""

@@ -60,6 +60,7 @@ class BasinShares(BasinStudy):
     """
 
     kind: ClassVar[str] = "attractor basin shares"
+    drawn_by: ClassVar[str] = "basin_shares_figure"
 
     def share(self, selection: Any) -> tuple[float, float, float]:
         """Share, lower and upper end of the interval of a selection.

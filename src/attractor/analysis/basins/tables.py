@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import SATURATED
-from attractor.records import Printed, load_data
+from attractor.records import Plotted, Printed, load_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,16 +26,18 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BasinStudy(Printed):
+class BasinStudy(Plotted, Printed):
     """Starts, and the selections that training from them settled on.
 
     Attributes:
         kind: What files call it.
+        drawn_by: The function of ``attractor.plots`` that draws it.
         data: Labeled arrays.
     """
 
     width: ClassVar[int] = 80
     kind: ClassVar[str]
+    drawn_by: ClassVar[str]
     data: xr.Dataset
 
     @abstractmethod
@@ -54,6 +56,9 @@ class BasinStudy(Printed):
             FileFormatError: If it is none.
         """
         return cls(load_data(path, cls.kind))
+
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        return self.drawn_by, self.data
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

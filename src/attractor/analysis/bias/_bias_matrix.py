@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,42 +67,110 @@ def bias_matrix(
     Raises:
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
-    check_flags(matched=matched)
-    check_tokens(tokens, get_loss(loss))
-    refuse_weights(tokens, "the matrix of optimizers and norms")
-    if tokens.instances is None:
-        raise InvalidInputError(
-            "tokens", "they are one data set", "Give several, along a first axis of instances"
-        )
-    head = check_head(head, tokens)
-    steps = check_steps("steps", steps)
-    check_seed("seed", seed)
-    if methods is not None:
-        methods = check_items("methods", methods, Method)
-    norms = check_items("norms", norms, Geometry | str, 1)
-    rows = standard_methods("paper", steps) if methods is None else tuple(methods)
-    check_methods(rows, tokens)
-    columns = _columns(norms, rows)
-    start = matched_start(tokens, head) if matched else None
-    runs = [
-        run_method(
-            row, tokens, head, steps=steps, seed=seed, loss=loss, start=start, progress=progress
-        )
-        for row in rows
-    ]
-    data = _measure(tokens, rows, runs, columns, steps, progress)
-    compared = {get_geometry(norm).name for norm in norms}
-    data["compared"] = ("norm", [name in compared for name in data["norm"].values])
-    start_words = f"{SATURATED:g} times the Frobenius solution for the optimal tokens"
-    data.attrs = {
-        "n": tokens.sequences,
-        "T": tokens.length,
-        "d": tokens.key_dimension,
-        "seed": seed,
-        "loss": loss,
-        "start": start_words if matched else "random",
-    }
-    return BiasMatrix(data)
+    rows = standard_methods("paper", steps) if methods is None else methods
+    experiment = Experiment.checked(
+        tokens, head, rows, norms, steps, seed=seed, loss=loss, matched=matched, progress=progress
+    )
+    return experiment.matrix(experiment.rows, [experiment.run(row) for row in experiment.rows])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a matrix is made of: its rows, and what they share.
+
+    Attributes:
+        tokens: The data sets.
+        head: The fixed head.
+        rows: The methods.
+        norms: The norms to compare; those that methods are known to descend are measured besides.
+        steps: Number of steps of methods that do not bring their own.
+        seed: Seed of the random initial weights.
+        loss: The loss.
+        start: Where all of them start; None for random weights.
+        progress: Whether to show progress bars.
+    """
+
+    tokens: Tokens
+    head: Head
+    rows: tuple[Method, ...]
+    norms: tuple[Geometry | str, ...]
+    steps: int
+    seed: int
+    loss: str
+    start: Float[np.ndarray, "instance d e"] | None
+    progress: bool
+
+    @classmethod
+    def checked(
+        cls,
+        tokens: Tokens,
+        head: Head,
+        methods: Sequence[Method],
+        norms: Sequence[Geometry | str] = NORMS,
+        steps: int = 6000,
+        *,
+        seed: int = 0,
+        loss: str = "logistic",
+        matched: bool = False,
+        progress: bool = False,
+    ) -> Experiment:
+        """Checks the arguments of ``bias_matrix``.
+
+        Raises:
+            InvalidInputError: If one of them cannot be used.
+        """
+        check_flags(matched=matched)
+        check_tokens(tokens, get_loss(loss))
+        refuse_weights(tokens, "the matrix of optimizers and norms")
+        if tokens.instances is None:
+            raise InvalidInputError(
+                "tokens", "they are one data set", "Give several, along a first axis of instances"
+            )
+        head = check_head(head, tokens)
+        steps = check_steps("steps", steps)
+        check_seed("seed", seed)
+        rows = tuple(check_items("methods", methods, Method))
+        norms = tuple(check_items("norms", norms, Geometry | str, 1))
+        check_methods(rows, tokens)
+        _columns(norms, rows)
+        start = matched_start(tokens, head) if matched else None
+        return cls(tokens, head, rows, norms, steps, seed, loss, start, progress)
+
+    def run(self, method: Method) -> Trajectory:
+        """Trains every data set once, from random weights or from the matrices given."""
+        steps = method.steps or self.steps
+        layer = method.layer
+        common = {
+            "steps": steps,
+            "seed": self.seed,
+            "loss": self.loss,
+            "initial": None if self.start is None else initial_arrays(self.start, layer),
+            "parameterization": layer,
+            "record": recorded_steps(steps),
+            "progress": self.progress,
+        }
+        if isinstance(method.optimizer, Optimizer):
+            return train(self.tokens, self.head, method.optimizer, weights="all", **common)
+        from attractor.torch import train_with_torch
+
+        return train_with_torch(self.tokens, self.head, method.optimizer, **common)
+
+    def matrix(self, rows: Sequence[Method], runs: Sequence[Trajectory]) -> BiasMatrix:
+        """The matrix of rows that were run."""
+        columns = _columns(self.norms, rows)
+        data = _measure(self.tokens, rows, runs, columns, self.steps, self.progress)
+        compared = {get_geometry(norm).name for norm in self.norms}
+        data["compared"] = ("norm", [name in compared for name in data["norm"].values])
+        start_words = f"{SATURATED:g} times the Frobenius solution for the optimal tokens"
+        data.attrs = {
+            "n": self.tokens.sequences,
+            "T": self.tokens.length,
+            "d": self.tokens.key_dimension,
+            "seed": self.seed,
+            "loss": self.loss,
+            "start": "random" if self.start is None else start_words,
+        }
+        return BiasMatrix(data)
 
 
 def _columns(norms: Sequence[Geometry | str], rows: Sequence[Method]) -> list[Geometry]:
@@ -297,36 +366,6 @@ def check_methods(methods: Sequence[Method], tokens: Tokens) -> None:
                 "problem",
                 "Give 'W' or 'KQ'",
             )
-
-
-def run_method(
-    method: Method,
-    tokens: Tokens,
-    head: Head,
-    *,
-    steps: int,
-    seed: int,
-    loss: str,
-    start: Float[np.ndarray, "instance d e"] | None,
-    progress: bool,
-) -> Trajectory:
-    """Trains every data set once, from random weights or from the matrices given."""
-    steps = method.steps or steps
-    layer = method.layer
-    common = {
-        "steps": steps,
-        "seed": seed,
-        "loss": loss,
-        "initial": None if start is None else initial_arrays(start, layer),
-        "parameterization": layer,
-        "record": recorded_steps(steps),
-        "progress": progress,
-    }
-    if isinstance(method.optimizer, Optimizer):
-        return train(tokens, head, method.optimizer, weights="all", **common)
-    from attractor.torch import train_with_torch
-
-    return train_with_torch(tokens, head, method.optimizer, **common)
 
 
 def matched_start(tokens: Tokens, head: Head) -> Float[np.ndarray, "instance d e"]:

@@ -12,6 +12,7 @@ from scipy.special import bdtr
 
 from attractor.checks import check_share
 from attractor.precision import as_real
+from attractor.records import Described, Rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +39,7 @@ _LONGEST = 10.0
 
 
 @dataclass(frozen=True)
-class NormAnswer:
+class NormAnswer(Described):
     """The norm whose margin an optimizer maximizes.
 
     Attributes:
@@ -49,6 +50,7 @@ class NormAnswer:
         remedy: What to try next; empty where there is nothing to try.
         more_steps: Whether more steps may bring another answer.
         larger_steps: Whether larger ones may: attention is not saturated yet.
+        enough_data_sets: As many data sets may bring another answer; 0 where they are not too few.
     """
 
     outcome: str
@@ -58,10 +60,19 @@ class NormAnswer:
     remedy: str = ""
     more_steps: bool = False
     larger_steps: bool = False
+    enough_data_sets: int = 0
 
     def __str__(self) -> str:
-        verdict = f"maximizes the {self.norm} margin" if self.norm else self.outcome
-        return f"{verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+        return f"{self.verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
+
+    @property
+    def verdict(self) -> str:
+        """The outcome with the norm, if it is one, in words."""
+        return f"maximizes the {self.norm} margin" if self.norm else self.outcome
+
+    def _summary(self) -> tuple[str, Rows]:
+        rows = [("because", self.reason), ("data sets", f"{self.data_sets:,}")]
+        return self.verdict.capitalize(), rows + ([("next", self.remedy)] if self.remedy else [])
 
 
 def answer(row: xr.Dataset) -> NormAnswer:
@@ -121,6 +132,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
             f"{smallest_sample(joint)} would do",
             count,
             f"Give {smallest_sample(joint)} data sets or more",
+            smallest_sample(joint),
         )
     if "gap" in row:
         gaps = np.nanmax(row["gap"].transpose("norm", "instance").values[known][:, usable], axis=1)
@@ -188,6 +200,7 @@ def _compare(
                 f"({_interval(next_best)})",
                 count,
                 "Give more data sets",
+                2 * count,
             )
         earlier = float(np.median(before[best] - before[other]))
         if 2 * lead.median - earlier <= 0:
@@ -254,8 +267,11 @@ def _interval(found: MedianInterval) -> str:
     return f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]"
 
 
-def _unsettled(reason: str, count: int, remedy: str) -> NormAnswer:
-    return NormAnswer(NOT_SETTLED, "", reason, count, remedy, more_steps=remedy == _MORE)
+def _unsettled(reason: str, count: int, remedy: str, enough: int = 0) -> NormAnswer:
+    more = remedy == _MORE
+    return NormAnswer(
+        NOT_SETTLED, "", reason, count, remedy, more_steps=more, enough_data_sets=enough
+    )
 
 
 class MedianInterval(NamedTuple):

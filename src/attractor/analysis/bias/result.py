@@ -24,7 +24,7 @@ from attractor.analysis.bias.answer import (
 from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
-from attractor.records import Printed
+from attractor.records import Plotted, Printed
 from attractor.storage import save_netcdf, write_file
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _OF_RUN = ("status", "movement")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BiasMatrix(Printed):
+class BiasMatrix(Plotted, Printed):
     """Margin ratios of every method in every norm, over data sets.
 
     Attributes:
@@ -188,6 +188,9 @@ class BiasMatrix(Printed):
         if "margin_ratio_curve" not in data or "own_norm" not in data:
             raise FileFormatError(f"{os.fspath(path)} holds no bias matrix.")
         return cls(data)
+
+    def _picture(self) -> tuple[str, BiasMatrix]:
+        return ("ratio_curves_figure" if len(self.methods) == 1 else "bias_matrix_figure"), self
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from attractor.analysis.bias._bias_matrix import bias_matrix
+from attractor.analysis.bias._bias_matrix import Experiment
 from attractor.analysis.bias.methods import Method
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head
 from attractor.checks import check_steps
 from attractor.tokens import Tokens
+from attractor.training import Trajectory
 
 LARGER, MOST_LARGER = 10.0, 4
 """Factor between step sizes that are tried, and how many times it is."""
@@ -45,11 +46,16 @@ def settled_matrix(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
-    rows, tried = tuple(methods), dict.fromkeys((one.name for one in methods), 0)
+    most_steps = check_steps("most_steps", most_steps)
+    experiment = Experiment.checked(tokens, head, methods, steps=steps, **options)
+    rows, tried = experiment.rows, dict.fromkeys((one.name for one in methods), 0)
     followed: set[str] = set()
+    known: list[tuple[Method, Trajectory]] = []
     while True:
-        found = bias_matrix(tokens, head, methods=rows, steps=steps, **options)
+        # What stays as it is is not run again.
+        runs = {id(row): run for row, run in known}
+        known = [(row, runs[id(row)] if id(row) in runs else experiment.run(row)) for row in rows]
+        found = experiment.matrix(rows, [run for _, run in known])
         later: list[Method] = []
         for row in rows:
             answer, taken = found.answer(row.name), row.steps or steps

@@ -12,7 +12,7 @@ import numpy as np
 
 from attractor.analysis.rates.laws import Law
 from attractor.analysis.rates.slopes import NO_SLOPE, Slope
-from attractor.records import PlainText
+from attractor.records import PlainText, Plotted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +22,7 @@ PARTS = ("whole window", "first half", "second half")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rate(PlainText):
+class Rate(Plotted, PlainText):
     """The slope of one quantity against another, over trials.
 
     A slope is quoted only where it has settled: the intervals of the first and of the second half
@@ -150,6 +150,9 @@ class Rate(PlainText):
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
             sample += f"; left out {left_out}: {reasons}"
         return sample
+
+    def _picture(self) -> tuple[str, list[Rate]]:
+        return "rates_figure", [self]
 
     def __str__(self) -> str:
         if self.outcome == NOT_DEFINED:

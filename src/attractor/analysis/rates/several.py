@@ -15,7 +15,7 @@ from attractor.analysis.rates.fit import fit_rate
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
 from attractor.checks import check_items, check_kinds, check_share
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.records import Printed, axis_of
+from attractor.records import Plotted, Printed, axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,7 +33,7 @@ _SATURATION = _LOSS | {"step": "exponential"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rates(Printed):
+class Rates(Plotted, Printed):
     """Rates of several quantities, each against one or more abscissas.
 
     ``rates["norm", "log_time"]`` is one of them; iteration goes over all.
@@ -108,6 +108,9 @@ class Rates(Printed):
             "part": list(PARTS),
         }
         return xr.Dataset(variables, coordinates)
+
+    def _picture(self) -> tuple[str, list[Rate]]:
+        return "rates_figure", [*self]
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

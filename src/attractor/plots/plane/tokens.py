@@ -20,6 +20,8 @@ from attractor.precision import check_shape
 HALO = [patheffects.withStroke(linewidth=2.2, foreground="white")]
 """Keeps text readable where it lies over lines."""
 
+_AWAY = 0.03
+"""How far from its token a name stands, of the width of the frame."""
 _STAR = {"marker": "*", "markersize": 10}
 
 
@@ -78,6 +80,7 @@ def plane_tokens(
     mask: Bool[Any, "sequence token"] | None = None,
     labels: Sequence[str] | None = None,
     names: Sequence[Sequence[str]] | None = None,
+    beside: Float[Any, "ray 2"] = (),
 ) -> None:
     """Draws tokens as points, a color and marker for each sequence, and optimal ones as stars.
 
@@ -89,6 +92,7 @@ def plane_tokens(
         mask: False where a token is padding.
         labels: What the legend calls each sequence.
         names: What is written beside each token, on the side away from the origin.
+        beside: Points on rays from the origin that names keep away from, once there are limits.
 
     Raises:
         InvalidInputError: If labels or names are not as many as sequences and tokens.
@@ -118,7 +122,7 @@ def plane_tokens(
             axes.plot(*points[rings[i]].T, "o", color=color, **ring)
         if names is not None:
             for point, name in zip(points[shown[i]], np.asarray(names[i])[shown[i]], strict=True):
-                _write_beside(axes, point, str(name), color)
+                _write_beside(axes, point, str(name), color, np.reshape(beside, (-1, 2)))
 
 
 def optimal_token_handle() -> Line2D:
@@ -157,8 +161,14 @@ def _chosen(which: Any, shape: tuple[int, int]) -> Bool[np.ndarray, "sequence to
     return which[:, None] == np.arange(shape[1])
 
 
-def _write_beside(axes: Axes, point: np.ndarray, text: str, color: str) -> None:
+def _write_beside(
+    axes: Axes, point: np.ndarray, text: str, color: str, rays: Float[np.ndarray, "ray 2"]
+) -> None:
     right, up = np.where(point < 0, -1, 1)
+    if len(rays):
+        sides = [(right, up), (-right, up), (right, -up), (-right, -up)]
+        away = _AWAY * np.ptp(axes.get_xlim())
+        right, up = max(sides, key=lambda side: _clearance(point + away * np.array(side), rays))
     axes.annotate(
         text,
         (point[0], point[1]),
@@ -171,3 +181,11 @@ def _write_beside(axes: Axes, point: np.ndarray, text: str, color: str) -> None:
         path_effects=HALO,
         zorder=6,
     )
+
+
+def _clearance(point: np.ndarray, rays: Float[np.ndarray, "ray 2"]) -> float:
+    """The distance from the nearest ray, to two digits, so that the first of equals wins."""
+    units = rays / np.linalg.norm(rays, axis=1, keepdims=True)
+    along = np.maximum(units @ point, 0)
+    distance = np.linalg.norm(point - along[:, None] * units, axis=1).min()
+    return float(f"{distance:.2g}")

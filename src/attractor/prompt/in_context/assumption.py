@@ -146,6 +146,12 @@ class AssumptionCheck(PlainText):
         lines = [f"{each.name:<16} {each.state.value:<12} {each.found}" for each in self.findings]
         return "\n".join([f"{self.about}: {self.state.value}", *("  " + line for line in lines)])
 
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import rows_table
+
+        rows = [(each.name, f"{each.state.value}: {each.found}") for each in self.findings]
+        return [rows_table(f"{self.about}: {self.state.value}", rows)]
+
 
 def check_assumption(
     task: InContextTask, *, seed: int = 0, draws: int = 2**18, proven: bool = True

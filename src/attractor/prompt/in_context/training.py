@@ -101,13 +101,27 @@ class RiskTransfer(PlainText):
 
     def __str__(self) -> str:
         """A table: lengths down, times across."""
+        names, rows = self._table()
+        lines = [
+            f"{first:>10} " + " ".join(f"{cell:>17}" for cell in others)
+            for first, *others in (names, *rows)
+        ]
+        return "\n".join([self._title(), *lines, self._note()])
+
+    def _html_parts(self) -> list[str]:
+        from attractor.records.html import numbers_table, paragraph
+
+        return [numbers_table(self._title(), *self._table()), paragraph(self._note())]
+
+    def _title(self) -> str:
+        return f"{self.about}: risk on held-out tasks along gradient flow"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of columns, and a row for each length."""
         data, times = self.data, self.data["time"].values
         kept = times[np.unique(np.linspace(0, len(times) - 1, 4).round().astype(int))]
-        lines = [
-            f"{self.about}: risk on held-out tasks along gradient flow",
-            f"{'tokens':>10} " + " ".join(f"{f't = {time:.4g}':>17}" for time in kept)
-            + f" {'excess':>17} {'on inf prompts':>17}",
-        ]  # fmt: skip
+        names = ["tokens", *(f"t = {time:.4g}" for time in kept), "excess", "on inf prompts"]
+        rows = []
         for length in data["length"].values:
             one = data.sel(length=length)
             cells = [_cell(one["risk"], one["risk_error"], time) for time in kept]
@@ -116,13 +130,13 @@ class RiskTransfer(PlainText):
                 for name in ("excess", "infinite_risk")
             ]
             tokens = "infinite" if math.isinf(length) else f"{length:,.0f}"
-            lines.append(f"{tokens:>10} " + " ".join(f"{cell:>17}" for cell in cells))
-        error = float(data["limit_error"].isel(time=-1).max())
-        lines.append(
-            "standard errors over tasks in parentheses; infinite prompts "
-            + ("in closed form" if error == 0 else f"by many tokens, off by about {error:.2g}")
-        )
-        return "\n".join(lines)
+            rows.append([tokens, *cells])
+        return names, rows
+
+    def _note(self) -> str:
+        error = float(self.data["limit_error"].isel(time=-1).max())
+        limit = "in closed form" if error == 0 else f"by many tokens, off by about {error:.2g}"
+        return f"standard errors over tasks in parentheses; infinite prompts {limit}"
 
 
 def _cell(values: Any, errors: Any, time: float) -> str:

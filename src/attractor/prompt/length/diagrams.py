@@ -56,6 +56,13 @@ def error_quantiles(found: PromptLength, lengths: Float[ArrayLike, "length"]) ->
     return data
 
 
+def lengths_to_draw(found: PromptLength) -> Float[np.ndarray, "length"]:
+    """Lengths from one token to beyond those needed by nearly all queries."""
+    needed = quantiles(found.required[:, -1])[2]
+    most = np.clip(3 * needed, 1e5, 1e9) if np.isfinite(needed) else 1e9
+    return np.geomspace(1, max(most, found.lengths.max(initial=1)), 121)
+
+
 def phase_diagram(
     found: PromptLength,
     horizons: Float[ArrayLike, "horizon"],

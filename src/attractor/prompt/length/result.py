@@ -22,7 +22,7 @@ from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.measures.mixture import Mixture
 from attractor.prompt.measures.products import Product
-from attractor.records import Rows, Summary
+from attractor.records import Plotted, Rows, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,7 +65,7 @@ def quantiles(values: Float[np.ndarray, "query"]) -> Float[np.ndarray, "3"]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class PromptLength(Summary):
+class PromptLength(Plotted, Summary):
     """How long a prompt must be for a head to act as its affine limit.
 
     Errors are relative root-mean-square errors over prompts of independent Gaussian tokens with
@@ -216,6 +216,11 @@ class PromptLength(Summary):
             }
         coordinates = {"wanted": self.errors, "length": self.lengths}
         return xr.Dataset(data, coordinates, attrs={"tokens": tokens_in_words(self)})
+
+    def _picture(self) -> tuple[str, xr.Dataset]:
+        from attractor.prompt.length.diagrams import error_quantiles, lengths_to_draw
+
+        return "error_by_length_figure", error_quantiles(self, lengths_to_draw(self))
 
     def _summary(self) -> tuple[str, Rows]:
         return _TITLE, rows(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -24,6 +25,10 @@ from attractor.prompt.measures.sub_gaussian import (
     witnessed_proxy,
 )
 from attractor.randomness import generator
+from attractor.records import Described, Rows
+
+_LISTED = 6
+"""Numbers of an array that a summary lists."""
 
 
 class Tilt(NamedTuple):
@@ -40,7 +45,7 @@ class Tilt(NamedTuple):
     covariance: Float[Any, "*batch d d"]
 
 
-class Measure(eqx.Module):
+class Measure(Described, eqx.Module):
     """The law ``mu`` of the tokens of a prompt, a probability measure on ``R^d``.
 
     Attention over infinitely many tokens drawn from it returns the mean of ``mu`` tilted by its
@@ -187,6 +192,14 @@ class Measure(eqx.Module):
             raise _wrong_axis("direction", direction.shape, self.dimension)
         return direction
 
+    def _summary(self) -> tuple[str, Rows]:
+        parts = [
+            (field.name.strip("_").replace("_", " "), _in_words(getattr(self, field.name)))
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) is not None
+        ]
+        return type(self).__name__, [("tokens", f"in R^{self.dimension}"), *parts]
+
     @abc.abstractmethod
     def _log_normalizer(self, direction: Float[Array, "*batch d"]) -> Float[Array, "*rows"]:
         """``Lambda(a)``."""
@@ -238,6 +251,19 @@ class Measure(eqx.Module):
 def as_numpy(leaf: Any) -> Float[np.ndarray, "..."]:
     """A leaf of a measure as NumPy float64, for drawing."""
     return as_float64("measure", leaf, largest=LARGEST)
+
+
+def _in_words(part: Any) -> str:
+    """An attribute of a measure: few numbers as they are, more by their shape."""
+    if isinstance(part, Measure):
+        title, rows = part._summary()
+        return f"{title}: {'; '.join(f'{name} {value}' for name, value in rows[1:])}"
+    if isinstance(part, tuple | list):
+        return ", ".join(map(_in_words, part))
+    shape = np.shape(part)
+    if math.prod(shape) > _LISTED or not hasattr(part, "shape"):
+        return f"{' x '.join(map(str, shape))} numbers" if shape else str(part)
+    return ", ".join(f"{number:.4g}" for number in np.asarray(part).ravel())
 
 
 def _wrong_axis(argument: str, shape: tuple[int, ...], dimension: int) -> InvalidInputError:

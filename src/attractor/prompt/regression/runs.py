@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -31,9 +31,13 @@ from attractor.prompt.regression.ridge import ridge_risk
 from attractor.prompt.regression.task import RegressionTask
 from attractor.prompt.regression.train import check_length, train_in_context
 from attractor.prompt.regression.trajectory import InContextTrajectory
+from attractor.records import Printed
 from attractor.storage import OutputFolder, check_paths
 from attractor.threads import in_threads
 from attractor.training.checkpoint import MARKER
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ATTENTIONS = ("softmax", "linear")
 """Kinds of attention that can be trained."""
@@ -44,13 +48,14 @@ OFFICIAL_SEED = 327
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InContextRuns:
+class InContextRuns(Printed):
     """Training on one task at several lengths, with softmax attention, linear attention or both.
 
     Attributes:
         runs: One for each attention and length, in this order.
     """
 
+    width: ClassVar[int] = 80
     runs: tuple[InContextTrajectory, ...]
 
     @property
@@ -150,33 +155,29 @@ class InContextRuns:
 
     def table(self) -> str:
         """The last record of each run, as text."""
-        titles = ("attention", "length", "risk", "error", "MSE", "gap", "b", "|A|", "balance", "")
-        rows = [
-            (
+        return str(self)
+
+    def _print(self, console: Console) -> None:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        for title in ("attention", "length", "risk", "error", "MSE", "gap", "b", "|A|", "balance"):
+            table.add_column(title, justify="left" if title == "attention" else "right")
+        table.add_column("trend of risk")
+        for row in self.rows():
+            table.add_row(
                 row["attention"],
                 str(row["length"]),
-                f"{row['risk']:.5g}",
+                f"{row['risk']:.4g}",
                 f"{row['risk_error']:.1g}" if row["risk_error"] else "exact",
                 f"{row['mean_squared_error']:.4f}",
                 f"{row['gap']:.3g}",
                 f"{row['b']:.4f}",
                 f"{row['norm_A']:.4f}",
                 f"{row['balance']:+.3f}",
-                row["verdict"],
+                row["verdict"].partition(":")[0],
             )
-            for row in self.rows()
-        ]
-        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-        lines = [titles, *rows]
-        return "\n".join(
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
-
-    def __repr__(self) -> str:
-        return self.table()
-
-    __str__ = __repr__
+        console.print(table)
 
 
 def run_name(attention: str, length: float) -> str:

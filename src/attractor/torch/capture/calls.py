@@ -89,7 +89,7 @@ def calls_of(model: torch.nn.Module, receive: Callable[[Call], None]) -> Iterato
     try:
         register()
         _receiver = _Receiver(receive, threading.get_ident(), {})
-        with _switched(model), _in_evaluation(model), _noting_arguments(model), torch.no_grad():
+        with _switched(model), in_evaluation(model), _noting_arguments(model), torch.no_grad():
             yield
     finally:
         _receiver = None
@@ -206,7 +206,8 @@ def _switched(model: torch.nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _in_evaluation(model: torch.nn.Module) -> Iterator[None]:
+def in_evaluation(model: torch.nn.Module) -> Iterator[None]:
+    """A model in evaluation mode, and afterwards every module of it as it was."""
     training = [module for module in model.modules() if module.training]
     try:
         for module in training:

@@ -119,7 +119,9 @@ def part_of(
 
 def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame | None, ...]:
     """The frame of every layer; a model that rotates is run again on a text that is moved."""
-    if not any(call.rotary for call in own) and not _names_rotations(run, own):
+    if not any(call.rotary for call in own) and not names_rotations(
+        run.model, [call.module for call in own]
+    ):
         return (UNROTATED,) * len(own)
     moved = run.moved(given, own, SHIFT)
     return tuple(
@@ -128,10 +130,15 @@ def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame 
     )
 
 
-def _names_rotations(run: Run, own: list[Call]) -> bool:
-    """Whether a model has modules or functions that rotate, by their names."""
-    names = {type(one).__name__ for one in run.model.modules()}
-    for file in {kind.__module__ for call in own for kind in type(call.module).__mro__}:
+def names_rotations(model: torch.nn.Module, attention: Sequence[torch.nn.Module]) -> bool:
+    """Whether a model has modules or functions that rotate, by their names.
+
+    Args:
+        model: The model.
+        attention: Its modules that call attention, whose files are looked through.
+    """
+    names = {type(one).__name__ for one in model.modules()}
+    for file in {kind.__module__ for module in attention for kind in type(module).__mro__}:
         if not file.startswith("torch."):
             names |= {name for name, one in vars(sys.modules[file]).items() if callable(one)}
     return any(map(_ROTATING.search, names))

@@ -21,7 +21,7 @@ from attractor.torch.capture.parts import Part
 from attractor.torch.capture.projections import Watched, watching
 from attractor.torch.capture.texts import Shown
 
-_AGREES = 1e-4
+AGREES = 1e-4
 """Largest difference of an attention weight that rounding in single precision explains."""
 
 
@@ -193,7 +193,7 @@ class _Batch:
         values = None
         if self._values:
             values = np.where(there, _filled(_array(call.value[local]), size, 2), 0)
-        difference = _difference(attention, expected)
+        difference = largest_difference(attention, expected)
         with naming(queries="model", keys="model", attention="model", values="model"):
             return CapturedLayer(
                 queries=given_queries,
@@ -210,12 +210,12 @@ class _Batch:
 def _status(call: Call, frame: Frame | None, difference: float) -> CaptureStatus:
     if call.weights is None:
         return CaptureStatus.NOT_SUPPORTED
-    if not difference <= _AGREES:  # NaN is no agreement, either
+    if not difference <= AGREES:  # NaN is no agreement, either
         return CaptureStatus.NOT_BILINEAR
     return CaptureStatus.FRAME_UNKNOWN if frame is None else CaptureStatus.BILINEAR
 
 
-def _difference(
+def largest_difference(
     attention: Float[np.ndarray, "queries heads tokens"],
     expected: Float[np.ndarray, "queries heads tokens"],
 ) -> Float[np.ndarray, "heads"]:

@@ -17,12 +17,13 @@ from attractor.geometry.exponent import checked_exponent
 
 _POSITIVE = {"above": 0, "example": 0.1}
 _SHARE = {"least": 0, "below": 1, "example": 0.9}
-_MULTIPLE = {"least": 0, "example": 0}
+_MULTIPLE = {"least": 0, "example": 0.01}
 _BOUNDS = {
     "learning_rate": _POSITIVE,
     "scale": _POSITIVE | {"example": 1.0},
     **dict.fromkeys(("b1", "b2", "decay", "momentum"), _SHARE),
-    **dict.fromkeys(("eps", "weight_decay", "dual_weight_decay"), _MULTIPLE),
+    **dict.fromkeys(("weight_decay", "dual_weight_decay"), _MULTIPLE),
+    "eps": _MULTIPLE | {"example": 1e-8},
 }
 """The bounds of every hyperparameter, by its name, and a value within them."""
 

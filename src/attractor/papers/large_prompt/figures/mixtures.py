@@ -9,12 +9,12 @@ import scipy.optimize
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.paper import GAUSSIAN_MIXTURES
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import DASHED, DOTTED

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, by_size, close_to
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED

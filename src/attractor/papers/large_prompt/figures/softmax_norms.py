@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from attractor.errors import InvalidInputError
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
@@ -20,6 +19,7 @@ from attractor.papers.large_prompt.official import (
     path_of,
 )
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.roles import DASHED, DOTTED, SOLID

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, stacked
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE, SERIES
 from attractor.plots.pairs import panel_letters
 from attractor.prompt.head import AttentionHead

@@ -10,7 +10,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
@@ -22,6 +21,7 @@ from attractor.papers.large_prompt.official import (
     path_of,
 )
 from attractor.papers.paper import LARGE_PROMPT
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.prompt.regression import (
     Blocks,

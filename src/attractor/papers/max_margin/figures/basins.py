@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.analysis.basins import basin_boundary, basin_map
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import one_sequence, trapped_sequence
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.basins import basin_map_axes
 from attractor.training import normalized_gradient_descent
@@ -86,16 +86,19 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 5.0))
+    figure = Figure(figsize=(PAGE, 4.6), layout="compressed")
     for axes, (name, (_, title)) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
         basin_map_axes(axes, _panel(data, name))
         axes.set_title(title)
-        beside = axes.get_legend()
-        assert beside is not None
-        texts = [text.get_text() for text in beside.get_texts()]
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17)}
-        axes.legend(beside.legend_handles, texts, **place)
-    figure.axes[0].plot(0, data["boundary"], "x", color="black", markersize=6, zorder=6)
+        legend = axes.get_legend()
+        assert legend is not None
+        legend.set_loc("upper center")
+        legend.set_bbox_to_anchor((0.5, -0.17), axes.transAxes)
+    left = figure.axes[0]
+    left.plot(0, data["boundary"], "x", color="black", markersize=6, zorder=6)
+    where = f"boundary on the line $p_1 = 0$:\n$p_2 = {float(data['boundary']):.3f}$"
+    left.annotate(where, (0, float(data["boundary"])), (2, -9), textcoords="offset points",
+                  fontsize=6.5, va="top")  # fmt: skip
     return figure
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
@@ -22,6 +21,7 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE, panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.plots.roles import line_style

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, kernels
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
 from attractor.plots.roles import ordered_line_styles

@@ -13,7 +13,6 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 
 from attractor.analysis.sparsity import effective_support
 from attractor.datasets import Images
@@ -33,6 +32,7 @@ from attractor.papers.mirror_descent.images.task import (
     images_of,
 )
 from attractor.papers.paper import MAX_MARGIN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters
 from attractor.plots.roles import ordered_line_styles

@@ -102,7 +102,7 @@ def rates_panel(axes: Axes, data: xr.Dataset) -> None:
 
 def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
     """Validation accuracy by epoch, mean over seeds while all of them train."""
-    axes.set(xlabel="epoch", ylabel="validation accuracy")
+    axes.set(xlabel="epoch, while every seed trains", ylabel="validation accuracy")
     for name in data["optimizer"].values.tolist():
         color, _, dash = STYLES[name]
         curve = data["validation_accuracy"].sel(optimizer=name)
@@ -115,11 +115,16 @@ def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
 def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
     """Magnitudes of the entries of a matrix, all blocks, mean over seeds, of few optimizers."""
     axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
+    last = float(data["bin"][-1])
     for name in (name for name in data["optimizer"].values.tolist() if name in _HISTOGRAMS):
-        color, _, dash = STYLES[name]
+        color, marker, dash = STYLES[name]
         share = data["share_of_weights"].sel(optimizer=name, matrix=matrix).mean("seed")
-        axes.step(data["bin"], share.where(share > 0), where="post", color=color, linestyle=dash,
+        share = share.where(share > 0)
+        axes.step(data["bin"][:-1], share[:-1], where="post", color=color, linestyle=dash,
                   linewidth=1, label=name)  # fmt: skip
+        axes.plot(last, share[-1], marker, color=color, markersize=4)
+    axes.annotate(f"beyond {last:.2g}", (last, 1), (3, -2), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", ha="right", va="top", fontsize=6)  # fmt: skip
 
 
 def rates_in_words(data: xr.Dataset) -> str:

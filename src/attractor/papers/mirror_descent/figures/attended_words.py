@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
@@ -20,6 +19,7 @@ from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.papers.mirror_descent.classifiers.styles import in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 
 _EXPONENTS = ["p = 1.1", "p = 2", "p = 3"]

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
@@ -17,6 +16,7 @@ from attractor.papers.mirror_descent.figures._random_data import (
     limits_of_optimal_tokens,
 )
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import role_of
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import line_style
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
@@ -21,6 +20,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.pairs import panel_letters, shared_legend
 

@@ -60,9 +60,9 @@ WEIGHT_SPARSITY = Figures(MIRROR_DESCENT).figure(
     caption=(
         "Matrices of queries, keys and values of text classifiers at the epoch chosen by "
         "validation: (a-c) magnitudes of their entries, for the optimizers of the legend (all "
-        "blocks, mean over {sizes[seed]} seeds; the last bin has all larger ones), (d-f) Hoyer's "
-        "sparsity, 0 where all entries are as large and 1 where one is not zero (mean over blocks; "
-        "95 % intervals over seeds). Sparsity: {sparsity}."
+        "blocks, mean over {sizes[seed]} seeds; the mark at the end is all larger ones), (d-f) "
+        "Hoyer's sparsity, 0 where all entries are as large and 1 where one is not zero (mean over "
+        "blocks; 95 % intervals over seeds). Sparsity: {sparsity}."
     ),
     takes=TAKES,
 )

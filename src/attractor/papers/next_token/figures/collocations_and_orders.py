@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Patch
 
 from attractor.errors import InvalidInputError
@@ -21,6 +20,7 @@ from attractor.next_token import Collocation, Corpus, PartialOrders, TokenClass
 from attractor.next_token.assumptions import REALIZABILITY
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.collocation import ChainDrawing
 from attractor.plots.layers import (

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.special import softmax
 
 from attractor.geometry._lengths import cosines
@@ -20,6 +19,7 @@ from attractor.next_token.mechanics import (
 )
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.paper import MECHANICS
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 from attractor.plots.pairs import panel_letters, shared_legend

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import corpora, train_drawn
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
 from attractor.plots.roles import line_style, ordered_line_styles
 from attractor.training import normalized_gradient_descent

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.runs import STARTS, corpora, train_from_both_starts
 from attractor.papers.paper import NEXT_TOKEN
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 
@@ -74,6 +74,8 @@ def _draw(data: xr.Dataset) -> Figure:
         axes.set_xlabel("step of stage 1" if along == "feed_forward_step" else "step of stage 2")
         axes.set_xlim(0, data.attrs["steps"])
     figure.axes[0].legend(title="start", loc="upper right")
+    note = f"line: median over {data.sizes['instance']} corpora; band: 10th to 90th percentile"
+    figure.supxlabel(note, fontsize=7, color="#555555")
     return figure
 
 

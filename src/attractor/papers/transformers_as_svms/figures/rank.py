@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
@@ -20,6 +19,7 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
+from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.roles import DASHED, SOLID, ordered_line_styles
 

@@ -1,0 +1,56 @@
+"""``Figure``: one that looks the same wherever it is shown and however it is saved."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+import matplotlib
+import matplotlib.figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+_SHARPNESS = 2
+"""Pixels of a picture, either way, for each one that a notebook shows."""
+_NOT_OF_FIGURES = {"backend", "backend_fallback", "interactive", "toolbar"}
+
+
+class Figure(matplotlib.figure.Figure):
+    """A figure in the style that it was made in.
+
+    matplotlib reads fonts, ticks and more when it draws, long after a figure was made: then what
+    held when it was made holds again. Notebooks show it without pyplot.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        """Makes an empty figure, and keeps the style that holds now."""
+        super().__init__(*arguments, **named)
+        now = dict.items(matplotlib.rcParams)  # whose own way would choose a backend
+        self._style = {key: value for key, value in now if key not in _NOT_OF_FIGURES}
+
+    def its_style(self) -> contextlib.AbstractContextManager[None]:
+        """The style that it was made in, to hold inside a block."""
+        return matplotlib.rc_context(self._style)
+
+    def draw(self, renderer: Any) -> None:
+        """Draws it in its style."""
+        with self.its_style():
+            super().draw(renderer)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Saves it in its style, as matplotlib does."""
+        with self.its_style():
+            super().savefig(fname, **options)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        """The picture, with the size to show it in; None where pyplot shows all figures."""
+        if "matplotlib_inline.backend_inline" in sys.modules:
+            return None
+        stream, canvas = io.BytesIO(), self.canvas
+        try:
+            FigureCanvasAgg(self).print_figure(stream, format="png", dpi=_SHARPNESS * self.dpi)
+        finally:
+            self.set_canvas(canvas)
+        width, height = (round(pixels) for pixels in self.bbox.size)
+        return stream.getvalue(), {"width": width, "height": height}

@@ -1,0 +1,185 @@
+"""``RunComparison``: two results of one kind side by side."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from attractor.analysis.bias.answer import MedianInterval
+from attractor.records import Printed
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.console import Console
+    from rich.table import Table
+
+SHOWN = 40
+"""Lines of a table in the terminal."""
+
+
+@dataclass(frozen=True)
+class ComparedNumber:
+    """A number of two results.
+
+    Attributes:
+        name: What it is.
+        first: Of the first result: the median over data sets with its interval, or over seeds where
+            there is one data set; NaN at both ends of a number that has none.
+        second: Of the second.
+        difference: The second less the first. Paired, it is the median of the differences of
+            trials; else that of the medians.
+        pairs: Data sets or seeds that both have; 0 where nothing is paired.
+    """
+
+    name: str
+    first: MedianInterval
+    second: MedianInterval
+    difference: MedianInterval
+    pairs: int = 0
+
+    @property
+    def word(self) -> str:
+        """Whether the second is ``"higher"``, ``"lower"``, ``"the same"`` or ``"open"``.
+
+        Open is what an interval with zero inside leaves open. A number without interval is compared
+        as it is.
+        """
+        low, middle, high = self.difference.low, self.difference.median, self.difference.high
+        if math.isnan(low) and math.isnan(high):
+            low = high = middle
+        if low > 0:
+            return "higher"
+        if high < 0:
+            return "lower"
+        return "the same" if low == high == 0 else "open"
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values of JSON."""
+        parts = {"first": self.first, "second": self.second, "difference": self.difference}
+        return {
+            "name": self.name,
+            **{name: _plain(part) for name, part in parts.items()},
+            "pairs": self.pairs,
+            "second_is": self.word,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunComparison(Printed):
+    """Two results of one kind side by side.
+
+    Attributes:
+        names: What they are called.
+        kind: Their kind.
+        settings: What they were made with, by name, where it differs.
+        numbers: The numbers of both; those that are told apart come first.
+        texts: Words of both, by name, where they differ.
+        pairing: Whether trials are paired, and why.
+        studies: Measures over trials of both, by the name of what was trained.
+    """
+
+    width: ClassVar[int] = 100
+    names: tuple[str, str]
+    kind: str
+    settings: Mapping[str, tuple[str, str]]
+    numbers: tuple[ComparedNumber, ...]
+    texts: Mapping[str, tuple[str, str]]
+    pairing: str
+    studies: Mapping[str, tuple[xr.Dataset, xr.Dataset]] = field(default_factory=dict)
+
+    def findings(self) -> list[str]:
+        """Which numbers differ, in a sentence each, the clearest first."""
+        apart = [one for one in self.numbers if one.word in ("higher", "lower")]
+        found = [
+            f"{one.name}: {one.word} in {self.names[1]}, {in_words(one.difference)}."
+            for one in apart
+        ]
+        opened = sum(one.word == "open" for one in self.numbers)
+        if opened:
+            found.append(f"{opened} of {len(self.numbers)} numbers are not told apart.")
+        found += [
+            f"{name}: {first} in {self.names[0]}, {second} in {self.names[1]}."
+            for name, (first, second) in self.texts.items()
+        ]
+        return found or ["Nothing differs."]
+
+    def table(self) -> Table:
+        """The numbers as a rich table."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption=self.pairing,
+                      caption_justify="left")  # fmt: skip
+        table.add_column("number", overflow="fold")
+        for column in (*self.names, "difference"):
+            table.add_column(column, justify="right")
+        for one in self.numbers[:SHOWN]:
+            table.add_row(one.name, *map(in_words, (one.first, one.second, one.difference)))
+        if len(self.numbers) > SHOWN:
+            table.add_row(f"{len(self.numbers) - SHOWN} more")
+        return table
+
+    def settings_table(self) -> Table:
+        """What they were made with, where it differs."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table("setting", *self.names, box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name, values in self.settings.items():
+            table.add_row(name, *values)
+        return table
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values of JSON."""
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "settings": {name: list(values) for name, values in self.settings.items()},
+            "numbers": [one.summary() for one in self.numbers],
+            "texts": {name: list(values) for name, values in self.texts.items()},
+            "pairing": self.pairing,
+        }
+
+    def report(self, directory: str | os.PathLike[str]) -> None:
+        """Writes ``report.html``, its pictures as PNG and SVG, and ``comparison.json``.
+
+        Args:
+            directory: Where to; a new or empty folder, or one that an earlier report fills.
+
+        Raises:
+            InvalidInputError: If the folder holds something else.
+        """
+        from attractor.report.comparison import write_comparison_report
+
+        write_comparison_report(directory, self)
+
+    def _print(self, console: Console) -> None:
+        if self.settings:
+            console.print(self.settings_table())
+        if self.numbers:
+            console.print(self.table())
+        for name, (first, second) in self.texts.items():
+            console.print(f"{name}: {first} | {second}", markup=False, highlight=False)
+        if not (self.settings or self.numbers or self.texts):
+            console.print("Nothing differs.")
+
+
+def in_words(found: MedianInterval) -> str:
+    """A number with its interval, or that there are too few values for one."""
+    if math.isnan(found.median):
+        return "-"
+    median = f"{found.median:.4g}"
+    if math.isnan(found.low) and math.isnan(found.high):
+        return median
+    if math.isinf(found.low) or math.isinf(found.high):
+        return f"{median} (too few)"
+    return f"{median} [{found.low:.4g}, {found.high:.4g}]"
+
+
+def _plain(found: MedianInterval) -> dict[str, float | None]:
+    return {
+        name: value if math.isfinite(value) else None for name, value in found._asdict().items()
+    }

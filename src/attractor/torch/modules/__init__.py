@@ -1,0 +1,1 @@
+"""Heads of single attention modules, of PyTorch or transformers, read as a model runs."""

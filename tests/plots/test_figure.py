@@ -1,0 +1,70 @@
+import io
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+from attractor import plots
+
+OWN = {"font.size": 19, "xtick.direction": "in", "text.color": "red", "axes.facecolor": "black"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    import xarray as xr
+
+    names, W = ["frobenius", "nuclear"], np.arange(18.0).reshape(2, 3, 3)
+    return xr.Dataset(
+        {
+            "W": (("geometry", "row", "column"), W),
+            "margin_ratio": (("geometry", "measured_in"), np.eye(2)),
+        },
+        {"geometry": names, "measured_in": names},
+    )
+
+
+def saved(figure, **options):
+    stream = io.BytesIO()
+    figure.savefig(stream, metadata={"Software": None}, **options)
+    return stream.getvalue()
+
+
+def test_a_figure_is_the_same_whatever_the_user_has_set_meanwhile(data):
+    with plots.style():
+        wanted = saved(plots.geometries_figure(data))
+    with matplotlib.rc_context(OWN):
+        assert saved(plots.geometries_figure(data)) == wanted
+        assert matplotlib.rcParams["font.size"] == 19
+
+
+def test_changes_inside_the_style_reach_figures(data):
+    with plots.style():
+        matplotlib.rcParams["axes.labelsize"] = 15
+        changed = plots.geometries_figure(data)
+    figures = {8: plots.geometries_figure(data), 15: changed}
+    for size, figure in figures.items():
+        assert figure.axes[2].xaxis.label.get_fontsize() == size
+
+
+def test_a_notebook_shows_it_at_its_size_and_leaves_it_as_it_was(data):
+    figure = plots.geometries_figure(data)
+    before = figure.canvas, figure.dpi
+    picture, size = figure._repr_png_()
+    assert (figure.canvas, figure.dpi) == before
+    assert picture.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(picture[k : k + 4], "big") for k in (16, 20))
+    assert (width, height) == (2 * size["width"], 2 * size["height"])
+
+
+def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", None)
+    assert plots.geometries_figure(data)._repr_png_() is None
+
+
+def test_nothing_of_it_is_cut_off(data):
+    figure = plots.geometries_figure(data)
+    figure.draw_without_rendering()
+    tight, whole = figure.get_tightbbox(), figure.bbox_inches
+    assert whole.x0 <= tight.x0 and tight.x1 <= whole.x1
+    assert whole.y0 <= tight.y0 and tight.y1 <= whole.y1
