@@ -114,6 +114,7 @@ class Tutorial:
                 cell |= {"cell_type": "code", "execution_count": None, "outputs": next(rest, [])}
             cells.append(cell)
         kept = {key: self.front[key] for key in ("kernelspec", "mystnb") if key in self.front}
+        kept["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
         return {"cells": cells, "metadata": kept, "nbformat": 4, "nbformat_minor": 5}
 
     def download(self, version: str) -> dict[str, Any]:
