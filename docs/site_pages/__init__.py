@@ -8,7 +8,7 @@ from typing import Any
 from site_pages import docstrings, offline, project, references, size, tutorials
 from site_pages.api import api_pages
 from site_pages.commands import command_pages
-from site_pages.found_wrong import found_wrong_page
+from site_pages.found_wrong import found_wrong_page, links_to_found
 from site_pages.gallery import gallery_page
 from site_pages.papers import paper_pages
 from site_pages.project import project_pages
@@ -27,7 +27,7 @@ def all_pages(docs: Path) -> dict[str, str]:
     return {
         **api_pages(),
         **command_pages(),
-        **paper_pages(),
+        **paper_pages(links_to_found(docs)),
         "found_wrong.md": found_wrong_page(docs),
         "statuses.md": statuses_page(),
         "gallery.md": gallery_page(docs),

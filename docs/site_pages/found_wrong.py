@@ -17,14 +17,14 @@ FILES = "data/counterexamples"
 _PREAMBLE = """\
 # What we found wrong
 
-Every statement of the papers that a computer can check has been checked ([all of them](papers/index.md),
-{claims} claims). Nearly all hold. Here are those that do not, as printed or as one readily reads them, and
-figures that show something else than they are drawn for. None takes away from what the papers are
-about: the main theorem of each holds wherever it was tried.
+{claims} claims say what the papers say, each so that a command can check it
+([all of them](papers/index.md)). Nearly all hold. Here are the statements that do not, as printed
+or as one readily reads them, and figures that show something else than they are drawn for. None
+takes away from what the papers are about: the main theorem of each holds wherever it was tried.
 
-Where the words of a statement were not at hand it is said how it was read. An error of ours is as
-likely as any: each item has a command that shows it, and mostly a file, so that nothing has to be
-believed. Files are token files, corpora or heads; commands take them from the folder they are run in.
+Where the words of a statement were not at hand it is said how it was read. We may be wrong as well:
+each item has a command that shows it, and mostly a file, so that nothing has to be believed. Files
+are token files, corpora, heads or tasks; commands take them from the folder they are run in.
 Seconds are of one quiet core, start-up included.
 
 """
@@ -67,6 +67,20 @@ def all_found(docs: Path) -> list[Found]:
     """
     entries = tomllib.loads((docs / LIST).read_text("utf-8"))["found"]
     return [Found(**{**entry, "about": tuple(entry["about"])}) for entry in entries]
+
+
+def links_to_found(docs: Path) -> dict[str, str]:
+    """Links from pages of the papers, by the claims and figures that measure what was found.
+
+    Args:
+        docs: The folder of the documentation.
+    """
+    links: dict[str, str] = {}
+    for one in all_found(docs):
+        link = f"[What we found wrong: {one.title}](../found_wrong.md#{_anchor(one.title)})"
+        for name in one.about:
+            links[name] = f"{links[name]}; {link}" if name in links else link
+    return links
 
 
 def found_wrong_page(docs: Path) -> str:

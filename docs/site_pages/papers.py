@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attractor.papers import PAPERS, Claim, PaperFigure, all_claims, all_figures
 from attractor.papers.registry import PACKAGES
 from attractor.papers.statement import all_statements, by_paper
@@ -15,8 +17,13 @@ does not hold on other data; the smallest counterexample found is then saved.
 """
 
 
-def paper_pages() -> dict[str, str]:
-    """The pages by path: a list of papers, and one page for each with its claims and figures."""
+def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The pages by path: a list of papers, and one page for each with its claims and figures.
+
+    Args:
+        found: What was found wrong, as links, by name of the claim or figure that measures it.
+    """
+    found = found or {}
     folders = [package.replace("_", "-") for package in PACKAGES]
     rows = ""
     for name in folders:
@@ -35,12 +42,16 @@ def paper_pages() -> dict[str, str]:
         + "\n".join([*folders, "../../claims", "../../published_figures"])
         + "\n```\n"
     )
-    return {"papers/index.md": index, **{f"papers/{name}.md": _page(name) for name in folders}}
+    return {
+        "papers/index.md": index,
+        **{f"papers/{name}.md": _page(name, found) for name in folders},
+    }
 
 
-def _page(folder: str) -> str:
+def _page(folder: str, found: Mapping[str, str]) -> str:
     paper = PAPERS[folder]
-    text = f"# {paper.title}\n\n{paper.authors.replace(' and ', '; ')} ({paper.year})"
+    names = [" ".join(reversed(one.split(", "))) for one in paper.authors.split(" and ")]
+    text = f"# {paper.title}\n\n{', '.join(names)} ({paper.year})"
     text += (
         f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}).\n\n"
         if paper.arxiv
@@ -61,8 +72,11 @@ def _page(folder: str) -> str:
             text += f"| {_cell(one.title)} | {checked} |"
             text += f" {_cell(one.missing)} |" * missing + "\n"
         text += "\n"
-    text += "## Claims\n\n" + "".join(_claim(claim) for claim in all_claims(folder).values())
-    text += "## Figures\n\n" + "".join(_figure(figure) for figure in all_figures(folder).values())
+    text += "## Claims\n\n"
+    text += "".join(_claim(one, found.get(one.name)) for one in all_claims(folder).values())
+    text += "## Figures\n\n"
+    only = {name: link for name, link in found.items() if name not in all_claims()}
+    text += "".join(_figure(one, only.get(one.name)) for one in all_figures(folder).values())
     return text
 
 
@@ -83,8 +97,8 @@ def _link(name: str, folder: str = "", *, figure: bool = False) -> str:
     return f"[`{name}`]({folder}{name.split('/')[0]}.md#{name.replace('/', '')}{number})"
 
 
-def _claim(claim: Claim) -> str:
-    right, wrong = claim.conclusion, claim.control
+def _claim(claim: Claim, wrong: str | None) -> str:
+    right, control = claim.conclusion, claim.control
     assumed = "; ".join(_plain(one.statement).rstrip(".") for one in claim.assumptions)
     lines = [
         f"### {claim.name}\n",
@@ -93,14 +107,17 @@ def _claim(claim: Claim) -> str:
         f"- **Assumes:** {assumed or 'nothing'}",
         f"- **Holds where:** {_plain(right.quantity)} {_sense(right.sense)} {right.bound:.6g} "
         f"({_plain(right.reason)})",
-        f"- **Has to fail:** {_plain(wrong.quantity)} {_sense(wrong.sense)} {wrong.bound:.6g}",
+        f"- **Has to fail:** {_plain(control.quantity)} {_sense(control.sense)} "
+        f"{control.bound:.6g}",
     ]
     if claim.note:
         lines.append(f"- **Remark:** {_plain(claim.note)}")
+    if wrong:
+        lines.append(f"- **See:** {wrong}")
     return "\n".join([*lines, f"\n```\nattractor claims {claim.name}\n```\n\n"])
 
 
-def _figure(figure: PaperFigure) -> str:
+def _figure(figure: PaperFigure, wrong: str | None) -> str:
     lines = [
         f"### {figure.name}\n",
         f"{_sentence(figure.summary)}\n",
@@ -113,6 +130,8 @@ def _figure(figure: PaperFigure) -> str:
         )
     if figure.takes:
         lines.append(f"- **Can be drawn from your data:** {_plain(figure.takes)}")
+    if wrong:
+        lines.append(f"- **See:** {wrong}")
     return "\n".join([*lines, f"\n```\nattractor figures {figure.name} --out figures/\n```\n\n"])
 
 

@@ -6,6 +6,7 @@ import ast
 import enum
 import importlib
 import inspect
+import re
 import textwrap
 
 from attractor.cli.session import ExitCode
@@ -46,7 +47,7 @@ def statuses_page() -> str:
     text = "# Statuses\n\nAnswers come in words of their own. Here is what each means.\n\n"
     for name, kind in statuses().items():
         summary = (inspect.getdoc(kind) or "").split("\n\n")[0]
-        title = name.rpartition(".")[2]
+        title = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.rpartition(".")[2]).lower()
         where = "" if kind is ExitCode else f" `{name}`"
         text += f"## {title[0].upper() + title[1:]}\n\n{summary}{where}\n\n"
         text += "| name | in words | meaning |\n| --- | --- | --- |\n"

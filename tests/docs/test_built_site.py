@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser, served
-from site_pages.links import dead_links
+from site_pages.links import dead_links, names_without_link
 
 SITE = Path(os.environ.get("ATTRACTOR_SITE", ""))
 pytestmark = pytest.mark.skipif(
@@ -18,20 +18,42 @@ FIRST = {
     "nuclear": ("generated/api/attractor.geometry.html#attractor.Nuclear",),
     "infeasible": ("how_to.html#infeasible-problems",),
     "HeadMonitor": ("generated/api/attractor.monitor.html#attractor.HeadMonitor",),
-    "own norm": ("how_to.html#your-own-norm",),
+    "own norm": ("tutorials/own_norm.html", "how_to.html#your-own-norm"),
 }
 """What is looked for, with the pages of which one has to come first."""
 
 _FOUND = """new Promise(done => {
-  const look = () => /found|did not match/.test(document.querySelector(".search-summary")?.textContent)
-    ? done([...document.querySelectorAll("ul.search > li > a")].map(link => link.getAttribute("href")))
-    : setTimeout(look, 100);
+  const links = () => [...document.querySelectorAll("ul.search > li > a")];
+  const look = () => {
+    const said = document.querySelector(".search-summary")?.textContent;
+    if (/found|did not match/.test(said)) done(links().map(link => link.getAttribute("href")));
+    else setTimeout(look, 100);
+  };
   look();
 })"""
 _WIDE = """[...document.querySelectorAll("main *, footer *, header *")]
-  .filter(one => one.getBoundingClientRect().right > innerWidth + 1
-    && !one.closest("pre, .pst-scrollable-table-container, mjx-container, svg, .sidebar-primary, dialog"))
-  .slice(0, 3).map(one => one.tagName + "." + one.className + ": " + one.textContent.slice(0, 40))"""
+  .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(
+    "pre, .pst-scrollable-table-container, mjx-container, svg, .sidebar-primary, dialog"))
+  .slice(0, 3)
+  .map(one => one.tagName + "." + one.className + ": " + one.textContent.slice(0, 40))"""
+
+
+@browsed
+def test_a_bad_page_is_told_from_a_good_one(tmp_path):
+    good = '<!doctype html><link rel="icon" href="data:,"><main><h1 id="here">A</h1></main>'
+    bad = good + '<img src="none.png"><main><p style="width: 600px">wide</p></main>'
+    bad += "<script>console.error('said'); fetch('http://example.com/x'); undefinedName()</script>"
+    (tmp_path / "good.html").write_text(good, "utf-8")
+    (tmp_path / "bad.html").write_text(bad, "utf-8")
+    with served(tmp_path) as root, Browser(width=500) as browser:
+        browser.visit(f"{root}/bad.html")
+        said = str(browser.messages)
+        assert "said" in said and "undefinedName" in said and len(browser.failed) == 2
+        assert browser.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert browser.evaluate(_WIDE)[0].endswith("wide")
+        browser.visit(f"{root}/good.html")
+        assert browser.messages == browser.failed == []
+        assert not browser.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
 def test_every_link_leads_somewhere():
@@ -39,6 +61,7 @@ def test_every_link_leads_somewhere():
     print(f"\n{pages} pages, {links} links within them")
     assert pages > 50
     assert dead == []
+    assert names_without_link(SITE) == []
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Heads of attention modules, held against the attention that the modules compute themselves."""
 
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -60,10 +61,10 @@ def test_attention_is_that_of_the_module(settings, batch_first):
     if not batch_first:
         swapped = {id(one): one.transpose(0, 1) for one in given}
         given = tuple(swapped[id(one)] for one in given)  # the query stays the key
-    if "kdim" in settings:
-        causal = None
-    else:  # minus infinity above the diagonal
+    causal = None
+    if "kdim" not in settings:  # minus infinity above the diagonal, and on padding
         causal = torch.nn.Transformer.generate_square_subsequent_mask(LENGTH).double()
+        padding = torch.zeros(padding.shape).double().masked_fill(padding, -torch.inf)
 
     def run(module):
         return module(
@@ -106,6 +107,16 @@ def test_narrow_weights_and_states_are_taken_exactly(dtype):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tokens_are_made_of_tensors_of_a_graph(dtype):
+    x = torch.randn(3, LENGTH, WIDTH, requires_grad=True)
+    keys = (2 * x).to(dtype)
+    there = torch.arange(LENGTH) < torch.tensor([[6], [4], [5]])
+    tokens = Tokens(keys, keys, mask=there, rows=there)
+    assert torch.equal(torch.from_numpy(tokens.keys.copy()), keys.detach().double())
+    assert ((tokens.weights > 0) == there.numpy()).all()
+
+
 def encoder():
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True)
@@ -132,13 +143,12 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
             optimizer.step()
         return model
 
-    monitors = []
+    monitors, words = [], [list("abcdef")] * 4
+    rows = (torch.arange(LENGTH) % 2).tile(4, 1)
 
     def watch(model):
         heads = [
-            WatchedHead.from_module(
-                f"{i}.{h}", layer, h, run, rows=(torch.arange(6) % 2).tile(4, 1)
-            )
+            WatchedHead.from_module(f"{i}.{h}", layer, h, run, rows=rows, words=words)
             for i, layer in enumerate(model.layers)
             for h in range(HEADS)
         ]
@@ -155,6 +165,7 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
     assert (found["status"] == "optimal").all() and (found["margin_ratio"] <= 1 + 1e-9).all()
     there = np.tile(np.arange(6) % 2 == 1, (4, 1)) & ~padding.numpy()
     assert (np.isfinite(found["selected_probability"].values) == there).all()
+    assert re.search(r'"[a-f]" ', str(monitors[0]))
 
 
 def test_what_diverged_is_recorded_and_passes_are_forgotten():

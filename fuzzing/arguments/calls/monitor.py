@@ -30,5 +30,6 @@ def calls() -> Iterator[Call]:
         monitor.HeadMonitor.record, **watching, step=1, state=ex.W, takes=state,
         blames={"state": "matrix"},
     )  # fmt: skip
+    yield Call(monitor.HeadMonitor.compare_with_random, self=ex.MONITORED, draws=2)
     yield Call(monitor.HeadMonitor.save, self=ex.MONITORED, path="records.nc")
     yield Call(monitor.load_records, path=given.RECORD_FILE)

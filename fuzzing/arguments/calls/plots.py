@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import attractor as at
@@ -135,6 +136,12 @@ def _of_runs() -> Iterator[Call]:
     yield Call(plots.training_figure, runs=RUNS)
     yield Call(plots.head_curves, axes=AXES, data=Lazy(lambda: HEADS.value["norm"]))
     yield Call(plots.heads_figure, data=HEADS)
+    ratios_of_heads = Lazy(lambda: HEADS.value["margin_ratio"])
+    yield Call(plots.head_map, axes=AXES, data=ratios_of_heads, scale=Lazy(Normalize))
+    yield Call(plots.trajectory_figure, runs=Lazy(lambda: {"run": ex.RUN.value.data}))
+    yield Call(plots.solution_figure, solution=ex.SOLUTION_OF_ONE)
+    yield Call(plots.margin_curve, axes=AXES, solution=ex.SOLUTION_OF_ONE)
+    yield Call(plots.singular_values, axes=AXES, solution=ex.SOLUTION_OF_ONE)
     yield Call(plots.plot_rate, axes=AXES, rate=RATE)
     yield Call(plots.rates_figure, rates=Lazy(lambda: [RATE.value]))
     yield Call(plots.basin_map_axes, axes=AXES, data=PLANE)

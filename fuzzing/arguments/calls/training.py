@@ -82,6 +82,7 @@ def _training() -> Iterator[Call]:
     yield Call(at.Trajectory.sel, self=ex.RUN)
     yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
     yield Call(at.Trajectory.print_to, self=ex.RUN, console=ex.CONSOLE)
+    yield Call(at.Trajectory.plot, self=ex.RUN)
     yield Call(at.Trajectory.load, path=given.RUN_FILE, takes={"head": "none"})
     yield Call(
         at.train, **DATA, optimizer=ex.STEP, steps=2, takes=TAKES, blames=EITHER,

@@ -106,7 +106,7 @@ def basins(
         from attractor.analysis.basins import basin_map, basin_shares
         from attractor.cli.inputs import need_head, plan, read_tokens
         from attractor.cli.provenance import report_provenance
-        from attractor.report.basins import write_basins_report
+        from attractor.report.basins import basins_summary, write_basins_report
 
         loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
@@ -143,9 +143,9 @@ def basins(
             settings={"optimizer": how.method.name, "steps": length},
         )
         source = f"{file.name}: {starts:,} random starts, {how.method.name}, {length:,} steps"
-        summary = write_basins_report(out, shares, drawn, source=source, provenance=provenance)
-        current.say(f"Report: {out.absolute() / REPORT}")
-        current.result(folder=str(out.absolute()), **summary)
+        write_basins_report(out, shares, drawn, source=source, provenance=provenance)
+        current.wrote("report", out / REPORT, folder=str(out.absolute()))
+        current.result(**basins_summary(shares, drawn))
 
 
 def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:

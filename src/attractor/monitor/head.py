@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import as_number, check_count, check_function, check_kinds
+from attractor.checks import (
+    as_number,
+    check_count,
+    check_function,
+    check_items,
+    check_kinds,
+)
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, check_shape
 from attractor.tokens import Tokens
 from attractor.tokens.validation import as_mask
 
@@ -79,8 +85,6 @@ class WatchedHead:
             raise InvalidInputError("scale", f"it is {self.scale!r}", "Give a number, not zero")
         if self.reading is not None:
             check_function("reading", self.reading, "Give a function of the training state")
-        if self.words is not None:
-            object.__setattr__(self, "words", _as_words(self.name, self.words))
         if callable(self.tokens):
             check_function("tokens", self.tokens, "Give a function of the training state")
         else:
@@ -92,10 +96,19 @@ class WatchedHead:
                     "Give finite keys and queries",
                 )
             object.__setattr__(self, "tokens", tokens)
+        if self.words is not None:
+            object.__setattr__(self, "words", _as_words(self.words, self.tokens))
 
     @classmethod
     def from_module(
-        cls, name: str, module: Any, head: int, run: Callable[[Any], Any], *, rows: Any = None
+        cls,
+        name: str,
+        module: Any,
+        head: int,
+        run: Callable[[Any], Any],
+        *,
+        rows: Any = None,
+        words: Any = None,
     ) -> WatchedHead:
         """A head of an attention module of PyTorch or transformers, biases and padding included.
 
@@ -121,6 +134,7 @@ class WatchedHead:
             run: A function of the training state that runs the model, once, on the probe batch.
             rows: The queries to look at, ``(sequences, queries)``, such as the last one; None for
                 all. Each makes a constraint of every token it may attend to but one.
+            words: The tokens of the probe batch as texts, for tables.
 
         Raises:
             InvalidInputError: If an argument is of the wrong kind, or PyTorch is not installed.
@@ -140,6 +154,7 @@ class WatchedHead:
             matrix=lambda read: read.head(attending, head, chosen)[1],
             tokens=lambda read: read.head(attending, head, chosen)[0],
             reading=reading,
+            words=words,
         )
 
     @property
@@ -177,18 +192,16 @@ class WatchedHead:
         return self.scale * W
 
 
-def _as_words(name: str, given: Any) -> np.ndarray:
-    """Texts of tokens, a row for each sequence."""
-    rows = given.tolist() if isinstance(given, np.ndarray) else given
-    is_table = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) for row in rows)
-    if not is_table or not all(isinstance(text, str) for row in rows for text in row):
-        raise InvalidInputError(
-            "words",
-            f"those of head {name!r} are no lists of texts",
-            "Give a list of texts for each sequence, a text for each of its tokens",
-        )
-    length = max(map(len, rows), default=0)
-    return np.array([[*row, *[""] * (length - len(row))] for row in rows], dtype=object)
+def _as_words(given: Any, tokens: Any) -> tuple[tuple[str, ...], ...]:
+    """Texts of tokens, a row for each sequence, all as long as the longest."""
+    rows = [
+        check_items(f"words[{place}]", row, str, 1)
+        for place, row in enumerate(check_items("words", given, object, 1))
+    ]
+    length = max(map(len, rows))
+    if isinstance(tokens, Tokens):
+        check_shape("words", (len(rows), length), [tokens.sequences, tokens.length])
+    return tuple((*map(str, row), *[""] * (length - len(row))) for row in rows)
 
 
 def as_tokens(name: str, given: Any) -> Tokens | None:

@@ -18,7 +18,7 @@ SATURATED = 0.99
 """Mean softmax probability of the tokens selected from which attention counts as saturated."""
 UNSATURATED = "not saturated yet"
 """What is said of a head below it, whose margin ratio says nothing of where it goes."""
-Words = np.ndarray | None
+Words = tuple[tuple[str, ...], ...] | None
 """Texts of the probe's tokens, ``(sequence, token)``; None where they are not known."""
 Draws = Float[np.ndarray, "draw"] | None
 """Margin ratios of random matrices; None where none were drawn."""
@@ -136,7 +136,8 @@ def _most(record: HeadRecord, words: Words) -> str:
         return f"nothing alone{aside}"
     if words is not None and record.selected.shape[0] == len(words):
         rows = np.nonzero(record.selected >= 0)[0]
-        names, counts = np.unique(words[rows, chosen].astype(str), return_counts=True)
+        texts = [words[row][place] for row, place in zip(rows, chosen, strict=True)]
+        names, counts = np.unique(texts, return_counts=True)
         first = f'"{names[counts.argmax()]}"'
     else:
         names, counts = np.unique(chosen, return_counts=True)

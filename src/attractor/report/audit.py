@@ -240,7 +240,7 @@ def write_audit_report(
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     found = heads(audit.data)
     figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data), accuracy_seen(found))
-    nulls = Table(*null_table(audit.data))
+    nulls = Table(*null_table(audit.data), caption="Heads that are beyond each null.")
     said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
     return Section("Accuracy against the nulls", said, nulls, figure)
 

@@ -31,6 +31,16 @@ _RULES = (
 )
 
 
+def basins_summary(shares: BasinShares, drawn: BasinMap | None) -> dict[str, Any]:
+    """Where starts end, as plain values of JSON.
+
+    Args:
+        shares: Where random starts end.
+        drawn: The map of a plane, or None.
+    """
+    return {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+
+
 def write_basins_report(
     directory: str | os.PathLike[str],
     shares: BasinShares,
@@ -38,7 +48,7 @@ def write_basins_report(
     *,
     source: str,
     provenance: Provenance | None = None,
-) -> dict[str, Any]:
+) -> None:
     """Writes ``report.html``, pictures as PNG and SVG, and the numbers as JSON and NetCDF.
 
     The folder appears whole or not at all.
@@ -50,13 +60,10 @@ def write_basins_report(
         source: What was trained, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
 
-    Returns:
-        What ``summary.json`` holds.
-
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
+    summary = basins_summary(shares, drawn)
     studies = [shares.data] if drawn is None else [shares.data, drawn.data]
     colors = plots.selection_colors(*studies)
     title = "Where starts end"
@@ -91,7 +98,6 @@ def write_basins_report(
                 Section("A plane of starts", figure=report.picture(MAP, picture, seen))
             )
         report.sections.append(Section("How to read this", _RULES))
-    return summary
 
 
 def _row(outcome: dict[str, Any]) -> tuple[str, ...]:

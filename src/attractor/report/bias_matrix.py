@@ -24,6 +24,7 @@ CURVES = FigureFile(
     "Margin ratio in every norm against iterations, median over data sets.",
 )
 
+_BEST = "Each optimizer in the norm in which its median ratio is largest, with 95 % intervals."
 _MOST_ANSWERS = 6
 """Answers that are listed one by one; of more, optimizers are grouped by them."""
 _RULES = (
@@ -119,7 +120,9 @@ def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
         "optimizer", "its own norm", "best norm", "ratio there", "own ratio >= 0.97",
         "best in", "answer",
     )  # fmt: skip
-    return Section("Every optimizer in every norm", table=Table(header, rows), figure=heat_map)
+    return Section(
+        "Every optimizer in every norm", table=Table(header, rows, caption=_BEST), figure=heat_map
+    )
 
 
 def _map_seen(matrix: BiasMatrix) -> str:

@@ -117,7 +117,7 @@ def table(results: Sequence[SizeResult]) -> Table:
                 near_one(one["correlation_median"]),
             )
         )
-    return Table(header, rows)
+    return Table(header, rows, caption="By the number n of images in a data set.")
 
 
 def _sections(results: Sequence[SizeResult], shown: Mapping[str, FigureFile]) -> list[Section]:

@@ -122,7 +122,8 @@ def _tokens_needed(numbers: dict[str, Any]) -> Table:
         "of the output: half of the queries", "95 %", "prompt for half of the queries",
         "prompt for 95 %",
     )  # fmt: skip
-    return Table(header, rows)
+    caption = "Tokens by the error required, with a judgment of such lengths."
+    return Table(header, rows, caption=caption)
 
 
 def _law_itself(numbers: dict[str, Any]) -> Table:

@@ -109,7 +109,8 @@ def write_report(
         if why:
             report.findings.append(why)
         if verdict is not None:
-            report.findings += verdict_sentences(verdict)
+            # Both may say which problem it is and why.
+            report.findings += [said for said in verdict_sentences(verdict) if said != why]
             report.sections += _verdict_sections(verdict)
             report.sections += _pictures(report, verdict)
             write_verdict_data(report.place, verdict)
@@ -190,7 +191,9 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
             numbers = (values.mean(), np.median(values), values.std(), values.min(), values.max())
             rows.append((words, *(_number(number) for number in numbers)))
     table = Table(
-        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"), rows
+        (f"at the last {verdict.axis}", "mean", "median", "std", "smallest", "largest"),
+        rows,
+        caption="Over trials.",
     )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()

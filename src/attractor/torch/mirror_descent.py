@@ -47,7 +47,9 @@ class MirrorDescent(WideStateOptimizer):
     gradient makes its weight NaN, and with ``normalize`` the whole tensor.
 
     Every setting is read at every step, and parameter groups may have their own. The first step
-    warns, once, if steps of this length cannot be followed in this precision.
+    warns, once, if steps of this length cannot be followed in this precision. Every 100 steps, and
+    at powers of two before, weights are looked at: where they are no longer finite, as a rate of 1
+    makes them with p = 1.1 and ``normalize=False``, a ``DivergenceWarning`` says so, once.
 
     Source: l_p-AttGD of *Optimizing Attention with Mirror Descent* (arXiv 2410.14581), which has
     neither momentum nor weight decay.

@@ -148,7 +148,7 @@ class WideStateOptimizer(torch.optim.Optimizer):
                     f"{type(self).__name__}: {name} holds NaN or infinity after step "
                     f"{self._steps}: {remedy}, and look whether gradients and loss are finite",
                     DivergenceWarning,
-                    stacklevel=3,
+                    stacklevel=5,  # through two wrappers of PyTorch's around every step
                 )
                 return
 
