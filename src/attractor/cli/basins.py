@@ -129,6 +129,7 @@ def basins(
             current.show(drawn)
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
+            current.suggest(current.again(starts=10 * starts), "for rarer selections")
         if out is None:
             summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
             current.result(**summary)
