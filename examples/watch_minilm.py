@@ -87,7 +87,7 @@ def main() -> None:
             print(f"step {step}: loss {loss.item():.3f}")
     seconds = time.perf_counter() - start
 
-    monitor.compare_with_random(19)
+    monitor.compare_with_random()
     print(monitor)
     records = monitor.to_xarray().isel(query=0)
     print(f"\nWhat [CLS] selects in {len(texts)} sentences, before and after:")
@@ -96,7 +96,7 @@ def main() -> None:
         for step in (0, given.steps):
             found = records["selected"].sel(head=head, step=step).values
             words = [row[place] for row, place in zip(tokens, found, strict=True)]
-            often = max(set(words), key=words.count)
+            often = max(sorted(set(words)), key=words.count)
             verbs = sum(word in {*LIKED, *DISLIKED} for word in words)
             counts.append(f"{often!r} in {words.count(often)}, the verb in {verbs}")
         print(f"{head:5} {counts[0]:36} -> {counts[1]}")

@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import attractor as at
 from attractor.analysis.bias import BiasMatrix
-from attractor.report import write_report
 from attractor.report._compare import _number
+from attractor.report.write import write_verdict_data
 
 
 def trials(values, instances=None, seeds=None):
@@ -90,7 +90,9 @@ def test_two_verdicts_and_their_reports(verdict, feasible, tmp_path):
     stored = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert stored == found.summary()
     for name, one in (("a", verdict), ("b", other)):
-        write_report(tmp_path / name, verdict=one)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text("{}")
+        write_verdict_data(tmp_path / name, one)
     again = at.compare(tmp_path / "a", tmp_path / "b")
     assert again.names == ("a", "b") and "not known whether their data agree" in again.pairing
     medians = {one.name: one.second.median for one in again.numbers}

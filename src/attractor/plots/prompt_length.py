@@ -31,7 +31,7 @@ def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
         data: What ``error_quantiles`` returns.
         error: The error required, marked with the lengths at which it is reached.
     """
-    figure, (left, right) = panels_on_page(2.9, 1, 2, sharey=True)
+    figure, (left, right) = panels_on_page(3.1, 1, 2, sharey=True)
     frozen = data["freezing_length"].values
     known = data["error"].values[np.isfinite(data["error"].values)]
     lowest = max(known.min(), error / 30) if known.size else error / 30
@@ -67,11 +67,11 @@ def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
         left.plot([], [], color=COLORS["green"], label="of the law itself, the same shares")
     left.axvspan(
         1, min(frozen[1], left.get_xlim()[1]), color=tint(COLORS["gray"], 0.6), linewidth=0,
-        zorder=0, label="few tokens hold all attention, half of the queries",
+        zorder=0, label="few tokens hold all attention of half of the queries",
     )  # fmt: skip
     left.axvline(
         frozen[2], color=_DARK, linestyle=DOTTED, linewidth=1,
-        label="to the left few tokens hold it, 5 % of the queries",
+        label="to the left, few tokens hold that of 5 % of the queries",
     )  # fmt: skip
     left.yaxis.set_major_formatter(FuncFormatter(_as_percent))
     left.yaxis.set_minor_formatter(NullFormatter())
@@ -79,7 +79,7 @@ def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:
     right.set_title("of the whole output")
     left.set_ylabel("relative error")
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 
 

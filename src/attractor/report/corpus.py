@@ -200,7 +200,10 @@ def _findings(report: CorpusReport) -> list[Words | Folded]:
         found.append(part_sentence(report.part))
     trainings = [training_sentences(trained) for trained in report.trained]
     for trained, sentences in zip(report.trained, trainings, strict=True):
-        found += sentences[1:3] if trained.kind == TWO_STAGES else sentences[1:2]  # directions
+        two = trained.kind == TWO_STAGES
+        how = "Trained in two stages" if two else "Trained with conflicting labels"
+        directions = sentences[1:3] if two else sentences[1:2]
+        found += [f"{how}: {said[0].lower()}{said[1:]}" for said in directions]
     folded = {
         "The assumptions in the way, one by one": realizability[1:],
         "Labels in conflict": conflicting[1:],

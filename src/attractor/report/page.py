@@ -42,15 +42,14 @@ caption { text-align: left; color: var(--soft); font-size: .9rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
-table.words :is(th, td) { text-align: left; } table:not(.words) td { white-space: nowrap; }
+table.words :is(th, td) { text-align: left; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #1b1b1b; --soft: #555;
   --line: #ddd; --note: #f3f7fb; --caution: #fdf3ec; }
   body { margin: 0; max-width: none; font-size: 10.5pt; }
-  .wide { overflow: visible; } table:not(.words) td { white-space: normal; }
-  figure img { min-width: 0 !important; }
+  .wide { overflow: visible; } figure img { min-width: 0 !important; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure, table { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
@@ -224,7 +223,7 @@ def _table(table: Table, heading: str) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
         f'<tr><th scope="row">{_words(first)}</th>'
-        + "".join(f"<td>{_words(cell)}</td>" for cell in cells)
+        + "".join(f"<td>{_words(cell)}</td>".replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells)
         + "</tr>"
         for first, *cells in table.rows
     )

@@ -109,7 +109,8 @@ def write_report(
         if why:
             report.findings.append(why)
         if verdict is not None:
-            report.findings += verdict_sentences(verdict)
+            # Both may say which problem it is and why.
+            report.findings += [said for said in verdict_sentences(verdict) if said != why]
             report.sections += _verdict_sections(verdict)
             report.sections += _pictures(report, verdict)
             write_verdict_data(report.place, verdict)
