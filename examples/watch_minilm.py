@@ -54,6 +54,7 @@ def main() -> None:
     probe = data[::7]
     texts = [text for text, _ in probe]
     encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    tokens = [tokenizer.convert_ids_to_tokens(row) for row in encoded["input_ids"].tolist()]
     first = torch.zeros_like(encoded["input_ids"], dtype=torch.bool)
     first[:, 0] = True  # the query at [CLS], which the classifier reads
     heads = [
@@ -63,6 +64,7 @@ def main() -> None:
             head,
             lambda model: model(**encoded),
             rows=first,
+            words=tokens,
         )
         for head in range(12)
     ]
@@ -85,8 +87,8 @@ def main() -> None:
             print(f"step {step}: loss {loss.item():.3f}")
     seconds = time.perf_counter() - start
 
+    monitor.compare_with_random()
     print(monitor)
-    tokens = [tokenizer.convert_ids_to_tokens(row) for row in encoded["input_ids"].tolist()]
     records = monitor.to_xarray().isel(query=0)
     print(f"\nWhat [CLS] selects in {len(texts)} sentences, before and after:")
     for head in records["head"].values:
@@ -94,7 +96,7 @@ def main() -> None:
         for step in (0, given.steps):
             found = records["selected"].sel(head=head, step=step).values
             words = [row[place] for row, place in zip(tokens, found, strict=True)]
-            often = max(set(words), key=words.count)
+            often = max(sorted(set(words)), key=words.count)
             verbs = sum(word in {*LIKED, *DISLIKED} for word in words)
             counts.append(f"{often!r} in {words.count(often)}, the verb in {verbs}")
         print(f"{head:5} {counts[0]:36} -> {counts[1]}")

@@ -21,7 +21,9 @@ PACKAGES = [
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_name_is_there_and_is_listed(name):
     package = importlib.import_module(name)
-    assert set(package.__all__) <= set(dir(package))
+    listed = {one for one in dir(package) if not one.startswith("__")}
+    assert set(package.__all__) <= listed
+    assert all(hasattr(getattr(package, one), "__path__") for one in listed - set(package.__all__))
     named = [getattr(package, one) for one in package.__all__]
     assert all(hasattr(one, "__path__") for one in named if isinstance(one, ModuleType))
 

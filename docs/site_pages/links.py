@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+_NO_LINK = re.compile(r'(?<!>)<code class="xref py[^>]*>(.*?)</code>', re.S)
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 
 
@@ -47,3 +49,17 @@ def dead_links(folder: Path) -> tuple[int, int, list[str]]:
             if not target.is_file() or (known and place not in known.places):
                 dead.append(f"{path.relative_to(folder)}: {link}")
     return len(pages), count, dead
+
+
+def names_without_link(folder: Path) -> list[str]:
+    """Names of the library in guides that no page of the reference describes.
+
+    Args:
+        folder: The built pages.
+    """
+    return [
+        f"{path.relative_to(folder)}: {re.sub('<.*?>', '', name)}"
+        for path in sorted(folder.rglob("*.html"))
+        if not {"_static", "_modules", "api"} & set(path.relative_to(folder).parts)
+        for name in _NO_LINK.findall(path.read_text("utf-8"))
+    ]

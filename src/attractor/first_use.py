@@ -60,7 +60,10 @@ class _Package(ModuleType):
         return value
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.__all__})
+        """What is public: its names and packages, not the modules they are written in."""
+        within = {module.name for module in pkgutil.iter_modules(self.__path__) if module.ispkg}
+        of_python = {name for name in super().__dir__() if name.startswith("__")}
+        return sorted({*self.__all__, *of_python, *(n for n in within if not n.startswith("_"))})
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser, served
-from site_pages.links import dead_links
+from site_pages.links import dead_links, names_without_link
 
 SITE = Path(os.environ.get("ATTRACTOR_SITE", ""))
 pytestmark = pytest.mark.skipif(
@@ -61,6 +61,7 @@ def test_every_link_leads_somewhere():
     print(f"\n{pages} pages, {links} links within them")
     assert pages > 50
     assert dead == []
+    assert names_without_link(SITE) == []
 
 
 @pytest.fixture(scope="module")

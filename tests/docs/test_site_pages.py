@@ -16,7 +16,7 @@ from site_pages.docstrings import (
     without_packages,
 )
 from site_pages.gallery import gallery_page, pictures
-from site_pages.links import dead_links
+from site_pages.links import dead_links, names_without_link
 from site_pages.offline import outside_references
 from site_pages.papers import paper_pages
 from site_pages.statuses import meanings, statuses, statuses_page
@@ -168,6 +168,9 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "b.html").write_text('<h1 id="here">B</h1>', "utf-8")
     dead = ["a.html: b.html#gone", "a.html: c.html", "a.html: d.png"]
     assert dead_links(tmp_path) == (2, 5, dead)
+    name = '<code class="xref py py-func"><span>{}</span></code>'
+    (tmp_path / "c.html").write_text(f"<a>{name.format('a')}</a>, {name.format('b')}", "utf-8")
+    assert names_without_link(tmp_path) == ["c.html: b"]
 
 
 def test_what_a_type_means_is_read_off_the_imports():

@@ -1,4 +1,5 @@
 import io
+import sys
 
 import matplotlib
 import numpy as np
@@ -54,6 +55,11 @@ def test_a_notebook_shows_it_at_its_size_and_leaves_it_as_it_was(data):
     assert picture.startswith(b"\x89PNG")
     width, height = (int.from_bytes(picture[k : k + 4], "big") for k in (16, 20))
     assert (width, height) == (2 * size["width"], 2 * size["height"])
+
+
+def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", None)
+    assert plots.geometries_figure(data)._repr_png_() is None
 
 
 def test_nothing_of_it_is_cut_off(data):

@@ -15,8 +15,10 @@ def problem():
 
 def test_margins_are_those_of_the_inequalities_and_support_is_marked(problem):
     solution = at.solve(problem, at.Nuclear())
-    matrix, values, margins, _ = solution.plot().axes
-    np.testing.assert_array_equal(matrix.images[0].get_array(), solution.W)
+    matrix, values, margins, bar = solution.plot().axes
+    largest = np.abs(solution.W).max()
+    np.testing.assert_allclose(matrix.images[0].get_array(), solution.W / largest)
+    assert bar.get_xlabel() == f"entries over the largest, {largest:.3g}"
     heights = [bar.get_height() for bar in values.patches]
     np.testing.assert_allclose(heights, np.linalg.svd(solution.W, compute_uv=False))
     assert values.get_title(loc="left") == f"singular values; rank {solution.rank}"

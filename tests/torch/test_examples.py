@@ -24,7 +24,7 @@ def run(name, monkeypatch, *arguments):
 def test_heads_of_a_small_transformer(monkeypatch, capsys):
     run("watch_heads.py", monkeypatch, "--steps", "60")
     said = capsys.readouterr().out
-    for word in ("Adam", "MirrorDescent", "head 1", "optimal", "sparsity", " s in all"):
+    for word in ("Adam", "MirrorDescent", "head 1", "margin ratio", "sparsity", " s in all"):
         assert word in said
 
 

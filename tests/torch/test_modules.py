@@ -1,6 +1,7 @@
 """Heads of attention modules, held against the attention that the modules compute themselves."""
 
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -142,13 +143,12 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
             optimizer.step()
         return model
 
-    monitors = []
+    monitors, words = [], [list("abcdef")] * 4
+    rows = (torch.arange(LENGTH) % 2).tile(4, 1)
 
     def watch(model):
         heads = [
-            WatchedHead.from_module(
-                f"{i}.{h}", layer, h, run, rows=(torch.arange(6) % 2).tile(4, 1)
-            )
+            WatchedHead.from_module(f"{i}.{h}", layer, h, run, rows=rows, words=words)
             for i, layer in enumerate(model.layers)
             for h in range(HEADS)
         ]
@@ -165,6 +165,7 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
     assert (found["status"] == "optimal").all() and (found["margin_ratio"] <= 1 + 1e-9).all()
     there = np.tile(np.arange(6) % 2 == 1, (4, 1)) & ~padding.numpy()
     assert (np.isfinite(found["selected_probability"].values) == there).all()
+    assert re.search(r'"[a-f]" ', str(monitors[0]))
 
 
 def test_what_diverged_is_recorded_and_passes_are_forgotten():

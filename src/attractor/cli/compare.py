@@ -7,31 +7,31 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.application import COMMANDS
-from attractor.cli.options import Json, OptionalReport, Quiet, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed
 from attractor.cli.session import session
+from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths
 from attractor.storage.markers import REPORT
 
-HELP = (
-    f"{COMMANDS['compare']}\n\n"
+EPILOG = ending(
+    "compare",
     "FIRST and SECOND are folders of reports of one command, or files of `attractor train`. "
     "Trials on the same data are paired by data set, or by seed, and differences have 95 % "
-    "intervals. Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted."
+    "intervals. Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
 )
 
 
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="A report's folder, or a run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another of its kind.")],
-    out: OptionalReport = None,
+    out: Report = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Compares two results."""
-    with session("compare", as_json=as_json, quiet=quiet) as current:
+    with session("compare", as_json=as_json, quiet=quiet, out=[out]) as current:
         inputs = [Input("FIRST", first), Input("SECOND", second)]
         check_paths([OutputFolder("out", out, REPORT, replaced=True)], inputs)
         for name, path in (("FIRST", first), ("SECOND", second)):
@@ -52,3 +52,5 @@ def compare(
         if out is not None:
             found.report(out)
             current.wrote("report", out / REPORT)
+        else:
+            current.unwritten()

@@ -50,6 +50,7 @@ EXAMPLES = {
         "attractor claims --of max-margin --out report": 85,
     },
     "figures": {"attractor figures max-margin/basins --out figures": 4},
+    "compare": {"attractor compare report other-report": 3},
     "reproduce": {"attractor reproduce report/report.html --data tokens.npz": 6},
     "example": {"attractor example tokens tokens.npz": 1},
 }

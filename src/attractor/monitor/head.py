@@ -101,7 +101,14 @@ class WatchedHead:
 
     @classmethod
     def from_module(
-        cls, name: str, module: Any, head: int, run: Callable[[Any], Any], *, rows: Any = None
+        cls,
+        name: str,
+        module: Any,
+        head: int,
+        run: Callable[[Any], Any],
+        *,
+        rows: Any = None,
+        words: Any = None,
     ) -> WatchedHead:
         """A head of an attention module of PyTorch or transformers, biases and padding included.
 
@@ -127,6 +134,7 @@ class WatchedHead:
             run: A function of the training state that runs the model, once, on the probe batch.
             rows: The queries to look at, ``(sequences, queries)``, such as the last one; None for
                 all. Each makes a constraint of every token it may attend to but one.
+            words: The tokens of the probe batch as texts, for tables.
 
         Raises:
             InvalidInputError: If an argument is of the wrong kind, or PyTorch is not installed.
@@ -146,6 +154,7 @@ class WatchedHead:
             matrix=lambda read: read.head(attending, head, chosen)[1],
             tokens=lambda read: read.head(attending, head, chosen)[0],
             reading=reading,
+            words=words,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from typing import Any
 
 import matplotlib
@@ -42,8 +43,10 @@ class Figure(matplotlib.figure.Figure):
         with self.its_style():
             super().savefig(fname, **options)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """The picture, with the size to show it in."""
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        """The picture, with the size to show it in; None where pyplot shows all figures."""
+        if "matplotlib_inline.backend_inline" in sys.modules:
+            return None
         stream, canvas = io.BytesIO(), self.canvas
         try:
             FigureCanvasAgg(self).print_figure(stream, format="png", dpi=_SHARPNESS * self.dpi)

@@ -94,7 +94,7 @@ def solution_figure(solution: Solution) -> Figure:
     )
     image = solution_map(matrix, xr.DataArray(solution.W, dims=("row", "column")))
     bar = figure.colorbar(image, ax=matrix, location="bottom", shrink=0.8, aspect=16, pad=0.05)
-    bar.locator = MaxNLocator(4)
+    bar.set_label(f"entries over the largest, {np.abs(solution.W).max():.3g}")
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     norm = geometry_label(solution.geometry.name)
     matrix.set_title(f"W, {norm} norm {solution.norm:.4g}")

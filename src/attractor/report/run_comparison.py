@@ -113,7 +113,7 @@ class RunComparison(Printed):
 
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption=self.pairing,
                       caption_justify="left")  # fmt: skip
-        table.add_column("", overflow="fold")
+        table.add_column("number", overflow="fold")
         for column in (*self.names, "difference"):
             table.add_column(column, justify="right")
         for one in self.numbers[:SHOWN]:
