@@ -190,7 +190,7 @@ def test_tables_and_files(run, tmp_path):
     lines = (tmp_path / "verdict.csv").read_text().splitlines()
     assert len(lines) == 9
     assert lines[0].startswith("instance,seed,")
-    assert "<pre>" in verdict._repr_html_()
+    assert "<table" in verdict._repr_html_()
     assert set(verdict.to_xarray()["margin_ratio"].dims) == {"instance", "seed", "step"}
 
 

@@ -184,7 +184,7 @@ def test_labeled_arrays():
     assert data["finite"].dims == ("instance", "row", "column")
     assert data["ambiguous"].dims == ("instance", "sequence", "query")
     assert data["finite_status"].values.tolist() == ["optimal"] * 4
-    assert made._repr_html_().startswith("<table>")
+    assert "<table" in made._repr_html_()
 
 
 @pytest.mark.parametrize(

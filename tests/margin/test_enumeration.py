@@ -167,7 +167,7 @@ def test_census_shows_what_was_found():
     assert [line.split()[-1] for line in lines[2:4]] == ["52", "4"]
     assert any(line.split()[0] == "3,2,2" for line in lines)
     assert max(map(len, lines)) <= 80
-    assert census._repr_html_().startswith("<table>")
+    assert "<table" in census._repr_html_()
     data = census.to_xarray()
     assert data["selected"].dims == ("selection", "sequence", "query", "token")
     assert int(data["locally_optimal"].sum()) == 4

@@ -236,7 +236,7 @@ def test_labeled_arrays_and_tables():
     sizes = np.linalg.norm(alone.keys, axis=-1)
     i, t = np.unravel_index(sizes.argmax(), sizes.shape)
     assert repr(alone).splitlines()[3].split("  ")[1] == f"sequence {i}, token {t}"
-    assert alone._repr_html_().startswith("<table>")
+    assert "<table" in alone._repr_html_()
 
 
 def test_positions_of_queries_must_fit():

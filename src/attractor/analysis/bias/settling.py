@@ -46,7 +46,7 @@ def settled_matrix(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    most_steps = check_steps("most_steps", most_steps)
+    steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
     experiment = Experiment.checked(tokens, head, methods, steps=steps, **options)
     rows, tried = experiment.rows, dict.fromkeys((one.name for one in methods), 0)
     followed: set[str] = set()
