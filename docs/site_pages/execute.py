@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from site_pages.tutorials import Tutorial, tutorials
+from site_pages.tutorials import Tutorial, encrypt, tutorials
 
 _PACKAGES = ("attractor", "jax", "numpy", "torch", "transformers")
 
@@ -26,6 +26,7 @@ def execute(tutorial: Tutorial) -> dict[str, Any]:
     import nbclient
     import nbformat
 
+    encrypt()
     notebook = nbformat.from_dict(tutorial.notebook())
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

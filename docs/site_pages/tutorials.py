@@ -114,6 +114,7 @@ class Tutorial:
                 cell |= {"cell_type": "code", "execution_count": None, "outputs": next(rest, [])}
             cells.append(cell)
         kept = {key: self.front[key] for key in ("kernelspec", "mystnb") if key in self.front}
+        kept["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
         return {"cells": cells, "metadata": kept, "nbformat": 4, "nbformat_minor": 5}
 
     def download(self, version: str) -> dict[str, Any]:
@@ -148,11 +149,20 @@ def tutorials(docs: Path) -> list[Tutorial]:
     return [Tutorial.read(path) for path in paths if path.stem != "index"]
 
 
+def encrypt() -> None:
+    """Encrypts what is sent to kernels, each of which would warn otherwise in a line of its own."""
+    from jupyter_client.manager import KernelManager
+
+    if hasattr(KernelManager, "transport_encryption"):  # which older versions have not
+        KernelManager.transport_encryption.default_value = "auto"
+
+
 def _with_stored_outputs(app: Any, config: Any) -> None:
     """Writes notebooks of sources and stored outputs, which Sphinx reads in their place."""
     for tutorial in tutorials(Path(app.srcdir)):
+        unread = ".md" if tutorial.is_stored else ".ipynb"
+        config.exclude_patterns.append(f"{FOLDER}/{tutorial.path.stem}{unread}")
         if tutorial.is_stored:
-            config.exclude_patterns.append(f"{FOLDER}/{tutorial.path.name}")
             text = json.dumps(tutorial.notebook(tutorial.stored()["outputs"]))
             path = tutorial.path.with_suffix(".ipynb")
             if not path.exists() or path.read_text("utf-8") != text:
@@ -184,6 +194,7 @@ def _write_downloads(app: Any, failure: Exception | None) -> None:
 
 def connect(app: Any) -> None:
     """Reads stored outputs, and writes a download beside every tutorial."""
+    encrypt()
     app.connect("config-inited", _with_stored_outputs)
     app.connect("html-page-context", _offer_download)
     app.connect("build-finished", _write_downloads)

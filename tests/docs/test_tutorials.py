@@ -64,6 +64,7 @@ def test_cells_are_told_from_prose_with_their_options(written):
     found = written("# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\nx = 1\n```\nwords\n")
     assert found.cells == (("# T", None), ("x = 1", {"tags": ["hide-input"]}), ("words", None))
     notebook = found.notebook([[{"output_type": "stream", "name": "stdout", "text": "1"}]])
+    assert notebook["metadata"]["language_info"]["pygments_lexer"] == "ipython3"
     assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", "code", "markdown"]
     assert notebook["cells"][1]["outputs"][0]["text"] == "1"
 

@@ -129,9 +129,9 @@ def basins(
             current.show(drawn)
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
+            current.suggest(current.again(starts=10 * starts), "for rarer selections")
+        current.result(**basins_summary(shares, drawn))
         if out is None:
-            summary = {**shares.summary(), "map": None if drawn is None else drawn.summary()}
-            current.result(**summary)
             current.unwritten()
             return
         provenance = report_provenance(
@@ -144,7 +144,6 @@ def basins(
         source = f"{file.name}: {starts:,} random starts, {how.method.name}, {length:,} steps"
         write_basins_report(out, shares, drawn, source=source, provenance=provenance)
         current.wrote("report", out / REPORT, folder=str(out.absolute()))
-        current.result(**basins_summary(shares, drawn))
 
 
 def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:

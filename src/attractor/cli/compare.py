@@ -43,11 +43,7 @@ def compare(
         from attractor.report import compare as compare_results
 
         found = compare_results(first, second)
-        if found.settings:
-            current.say(found.settings_table())
-        if found.numbers:
-            current.say(found.table())
-        current.say_lines(found.findings())
+        current.show(found)
         current.result(**found.summary())
         if out is not None:
             found.report(out)

@@ -229,6 +229,8 @@ def check(
         )
         if not found.passed:
             current.exit_code = ExitCode.SOME_FAILED
+            if found.damaged and not discard:
+                current.suggest(current.again(discard=True), "so that they are computed again")
 
 
 @app.command()

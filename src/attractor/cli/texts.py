@@ -75,9 +75,9 @@ def about_tokens(command: str, *paragraphs: str) -> str:
         ".safetensors.",
         layout_block(LAYOUT),
         "Every array but the last two may have one leading axis of instances: data sets treated "
-        "side by side. With K queries a sequence, queries, labels, mask, rows and selection have an "
-        "axis for them behind that of sequences, and scores may. Where there are values, the head "
-        "has their dimension v. Options override what the file says. "
+        "side by side. With K queries a sequence, queries, labels, mask, rows and selection have "
+        "an axis for them behind that of sequences, and scores may. Where there are values, the "
+        "head has their dimension v. Options override what the file says. "
         "`attractor example tokens tokens.npz` writes such a file. Exit codes: 0 done, "
         "2 bad input, 3 infeasible, 130 interrupted.",
     )

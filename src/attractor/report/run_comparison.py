@@ -161,10 +161,8 @@ class RunComparison(Printed):
             console.print(self.settings_table())
         if self.numbers:
             console.print(self.table())
-        for name, (first, second) in self.texts.items():
-            console.print(f"{name}: {first} | {second}", markup=False, highlight=False)
-        if not (self.settings or self.numbers or self.texts):
-            console.print("Nothing differs.")
+        for sentence in self.findings()[:SHOWN]:
+            console.print(sentence, markup=False, highlight=False)
 
 
 def in_words(found: MedianInterval) -> str:

@@ -46,8 +46,7 @@ def settled_matrix(
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    steps = check_steps("steps", steps)  # first, as the other may be the same number
-    most_steps = check_steps("most_steps", most_steps)
+    steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
     experiment = Experiment.checked(tokens, head, methods, steps=steps, **options)
     rows, tried = experiment.rows, dict.fromkeys((one.name for one in methods), 0)
     followed: set[str] = set()
