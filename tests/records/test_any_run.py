@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,13 @@ def test_a_verdict_speaks_of_the_axis(any_run, any_verdict):
     assert any_verdict.axis == any_run.axis
     assert any_run.axis in str(any_verdict)
     assert '<th scope="col" class="number">median</th>' in any_verdict._repr_html_()
+    ratio = any_verdict.plot().axes[0].lines[-1].get_xdata()
+    assert ratio[-1] == any_verdict.data[any_verdict.axis][-1]
+    data = any_verdict.trajectory.data
+    last = data.assign(W=data["W"].isel({any_verdict.axis: -1}))
+    short = replace(any_verdict, trajectory=replace(any_verdict.trajectory, data=last))
+    with pytest.raises(InvalidInputError, match="matrices of earlier records were not kept"):
+        short.plot()
     found = any_verdict.summary()
     assert found["trials"] == any_run.data["status"].size
     assert found["steps" if any_run.axis == "step" else f"last_{any_run.axis}"] == any_run.steps[-1]
