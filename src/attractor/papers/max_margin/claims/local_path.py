@@ -26,8 +26,11 @@ from attractor.training import local_path
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 
-_NARROW = (1e-3, 1e-5)
-"""Openings around directions of which it is claimed for every small one."""
+_NARROW = 1e-5
+"""Opening around directions of which it is claimed for every one that is small enough.
+
+In wider ones, of 1e-3 for instance, other directions that attract may lie.
+"""
 _FAR = (1000.0, 10000.0)
 """Radii, in norms of the solution."""
 
@@ -65,13 +68,14 @@ def _inside(case: Case, seed: int, axis: np.ndarray) -> Measurement:
 
 
 def _at_edge(case: Case, seed: int, direction: np.ndarray | None) -> Measurement:
-    """The least share over narrow cones and large radii."""
+    """The least share in a narrow cone over large radii."""
     if direction is None or direction.size == 1:  # on a line there are no other directions
         return Measurement(np.nan, checked=0)
     radii = np.array(_FAR) * float(case.solution().value)
-    shares = [_shares(case, seed, direction, opening, radii) for opening in _NARROW]
-    details = {"openings": list(_NARROW), "shares": [each.tolist() for each in shares]}
-    return Measurement(float(np.min(shares)), len(shares) * len(radii), details)
+    shares = _shares(case, seed, direction, _NARROW, radii)
+    return Measurement(
+        float(shares.min()), len(radii), {"opening": _NARROW, "shares": shares.tolist()}
+    )
 
 
 def _best_direction(case: Case, seed: int) -> np.ndarray | None:
