@@ -78,6 +78,8 @@ def test_nothing_but_storage_writes_files():
             for inside in ast.walk(block)
         }
         for node in ast.walk(tree):
+            if ast.unparse(node).startswith("super().savefig("):
+                continue  # matplotlib's own, which a user calls with a path
             if isinstance(node, ast.Call) and id(node) not in sheltered and writes(node):
                 wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} {ast.unparse(node)[:60]}")
     assert wrong == []
