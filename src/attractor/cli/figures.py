@@ -125,18 +125,11 @@ def figures(
 
 def _readings(done: DrawnFigure, how: str) -> Table:
     """The readings of a figure as a table."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=f"{done.figure.name} ({how})",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    from attractor.records import plain_table
+
+    table = plain_table(f"{done.figure.name} ({how})")
     table.add_column("what the data show")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("expected", no_wrap=True)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from attractor.geometry import Geometry
 from attractor.monitor.record import HeadRecord, RecordStatus
+from attractor.records import plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,18 +64,8 @@ def latest_table(
         words: The texts of the tokens of each head.
         draws: Margin ratios of random matrices in place of heads; a column where there are any.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     title = f"Heads at their latest record, compared with solutions in the {geometry.name} norm"
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = plain_table(title)
     table.add_column("head", no_wrap=True)
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("selects most often", no_wrap=True)

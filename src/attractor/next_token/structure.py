@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from attractor.checks import check_choice, check_count, check_kinds
@@ -23,7 +21,7 @@ from attractor.next_token.orders import (
     partial_orders,
     token_priority_graphs,
 )
-from attractor.records import Plotted, Printed
+from attractor.records import Plotted, Printed, plain_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +71,7 @@ class CorpusStructure(Plotted, Printed):
             f"{len(orders.edges):,} relations under {len(np.unique(orders.edges[:, 0])):,} queries",
             highlight=False,
         )
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+        table = plain_table()
         table.add_column("assumption", no_wrap=True)
         table.add_column("met", no_wrap=True)
         table.add_column("samples\nin its way", justify="right", no_wrap=True)

@@ -3,7 +3,7 @@
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data
 from attractor.records.plotted import Plotted
-from attractor.records.printed import Described, PlainText, Printed, Rows, Summary
+from attractor.records.printed import Described, PlainText, Printed, Rows, Summary, plain_table
 from attractor.records.recorded_run import AXES, RecordedRun, axis_of
 from attractor.records.run_file import StoredRun, reading_run, save_run
 
@@ -20,6 +20,7 @@ __all__ = [
     "axis_of",
     "check_records",
     "load_data",
+    "plain_table",
     "reading_run",
     "save_data",
     "save_run",

@@ -12,12 +12,28 @@ from attractor.checks import check_kinds
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _SPACES = re.compile(" {2,}")
 """What aligns columns of text within a value."""
 
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
+
+
+def plain_table(title: str | None = None) -> Table:
+    """A table of rich, without columns yet, whose only rule stands below its header."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(
+        title=title,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
 
 
 class Shown(abc.ABC):

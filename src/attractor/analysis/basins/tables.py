@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.basins.attractors import SATURATED
-from attractor.records import Plotted, Printed, load_data
+from attractor.records import Plotted, Printed, load_data, plain_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,14 +91,7 @@ def selection_table(
         data: ``solution_norm`` and, where known, ``locally_optimal`` and ``globally_optimal`` of
             every selection.
     """
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = plain_table(title)
     table.add_column("tokens", overflow="ellipsis", no_wrap=True)
     for name in (*columns, "norm"):
         table.add_column(name, justify="right", no_wrap=True)

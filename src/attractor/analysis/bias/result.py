@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +23,7 @@ from attractor.analysis.bias.answer import (
 from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
-from attractor.records import Plotted, Printed
+from attractor.records import Plotted, Printed, plain_table
 from attractor.storage import save_netcdf, write_file
 
 if TYPE_CHECKING:
@@ -232,14 +231,7 @@ class BiasMatrix(Plotted, Printed):
 
 
 def _empty_table(title: str) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = plain_table(title)
     table.add_column("optimizer", overflow="fold")
     return table
 
