@@ -261,5 +261,5 @@ def test_the_example_says_what_comes_next(run_json, tmp_path):
     assert result.exit_code == 0 and found["seed"] == 4
     assert load_captured(tmp_path / "heads.nc").layers == [0, 1, 2]
     assert "1.0  subject of the verb" in result.stderr
-    assert "attractor audit heads.nc --out report/" in " ".join(result.stderr.split())
+    assert "attractor audit heads.nc --out audit-report" in " ".join(result.stderr.split())
     assert run_json("example", "heads", "heads.npz")[1].exit_code == ExitCode.BAD_INPUT

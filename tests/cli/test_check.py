@@ -223,7 +223,7 @@ def test_without_a_folder_nothing_is_written_and_the_last_line_says_how(run, fil
     result = run("check", file, *QUICK)
     assert result.exit_code == 0 and [path.name for path in tmp_path.iterdir()] == [file.name]
     given = " ".join(map(str, ("attractor check", file, *QUICK)))
-    assert result.stdout.splitlines()[-1] == f"A report with pictures: {given} --out report"
+    assert result.stdout.splitlines()[-1] == f"A report with pictures: {given} --out check-report"
 
 
 def test_an_infeasible_problem_leads_to_its_constraints_and_back(run, contradictory):

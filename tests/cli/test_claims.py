@@ -210,7 +210,7 @@ def test_where_an_assumption_is_not_met_the_paper_s_own_data_are_next(run, elsew
     result = run("claims", name, "--data", elsewhere)
     assert f"assumption not met: 1\n  {name}" in result.stdout
     assert f"the paper's: attractor claims {name}\n" in result.stdout
-    assert result.stdout.rstrip().endswith(f"--data {elsewhere} --out report")
+    assert result.stdout.rstrip().endswith(f"--data {elsewhere} --out claims-report")
 
 
 def test_a_claim_of_another_paper_with_that_name_is_suggested(run):

@@ -143,7 +143,9 @@ def head(
         entries = loaded.to_arrays()[0]
         shown = {name: what for name, what in HEAD_LAYOUT.items() if name in entries}
         current.say_lines(f"  {line}" for line in layout_lines(shown))
-        current.suggest(f"attractor prompt-length {_quoted(file)} --error 0.1 --out report/")
+        current.suggest(
+            f"attractor prompt-length {_quoted(file)} --error 0.1 --out prompt-length-report"
+        )
 
 
 @app.command()
@@ -176,7 +178,7 @@ def heads(
                 for head, rule in enumerate(rules)
             }
         )
-        current.suggest(f"attractor audit {_quoted(file)} --out report/")
+        current.suggest(f"attractor audit {_quoted(file)} --out audit-report")
 
 
 @app.command()

@@ -149,14 +149,24 @@ def matrix(
 
 
 def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> None:
-    """Suggests the commands that may settle what is not settled, each once."""
+    """Suggests the commands that may settle what is not settled, each once.
+
+    Of a method whose step size was raised, the largest step speaks.
+    """
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
     steps = {method.name: method.step_size for method in own}
     commands: dict[str, None] = {}
-    for name in found.methods:
+    for place, name in enumerate(found.methods):
         answer = found.answer(name)
-        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
+        base, _, larger = name.rpartition(", step ")
+        raised = base in steps
+        if raised:
+            steps[name] = float(larger)
+        followed = f"{base if raised else name}, step "
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or any(
+            other.startswith(followed) for other in found.methods[place + 1 :]
+        ):
             continue
         step, length = steps.get(name), int(found.data["steps"].sel(optimizer=name))
         if not own:
@@ -165,10 +175,12 @@ def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str)
             options = {"data_sets": answer.enough_data_sets}
         elif answer.larger_steps and step is not None:
             options = {"lr": f"{10 * step:g}"}
-        elif answer.more_steps or answer.larger_steps or step is None:
-            options = {"steps": 4 * length}
-        else:
+        elif answer.more_steps or answer.larger_steps:
+            options = {"steps": 4 * length} | ({"lr": f"{step:g}"} if raised else {})
+        elif answer.smaller_steps and step is not None:
             options = {"lr": f"{step / 10:g}"}
+        else:
+            continue
         commands[current.again(**options)] = None
     for command in commands:
         current.suggest(command, "for what is not settled")

@@ -127,7 +127,7 @@ class Session:
 
     def unwritten(self, what: str = "A report with pictures") -> None:
         """Says, last of all, by which command what was not asked for is written."""
-        self.say_lines([f"{what}: {self.again(out='report')}"])
+        self.say_lines([f"{what}: {self.again(out=f'{self._command}-report')}"])
 
     def suggest(self, command: str, why: str = "") -> None:
         """Prints the next command to try, to be copied, and adds it to the JSON object."""

@@ -11,16 +11,16 @@ EXAMPLES = {
     "demo": {"attractor demo": 7},
     "check": {
         "attractor check tokens.npz": 4,
-        "attractor check tokens.npz --steps 20000 --out report": 7,
+        "attractor check tokens.npz --steps 20000 --out check-report": 7,
     },
     "corpus": {
         "attractor corpus corpus.txt --train": 4,
         "attractor corpus text.txt --vocabulary 50 --context 3 --train": 34,
     },
     "audit": {
-        "attractor audit heads.nc --out report": 11,
+        "attractor audit heads.nc --out audit-report": 11,
         "attractor audit heads.nc --control": 65,
-        "attractor audit MODEL_FOLDER texts.txt --out report": 120,
+        "attractor audit MODEL_FOLDER texts.txt --out audit-report": 120,
     },
     "prompt-length": {"attractor prompt-length head.npz --error 0.1": 2},
     "solve": {
@@ -28,7 +28,7 @@ EXAMPLES = {
         "attractor solve tokens.npz --norm nuclear --certificate W.json": 2,
     },
     "train": {"attractor train tokens.npz --optimizer md-1.75 --out run.nc": 3},
-    "verify": {"attractor verify run.nc --out report": 4},
+    "verify": {"attractor verify run.nc --out verify-report": 4},
     "matrix": {
         "attractor matrix": 6,
         "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 30,
@@ -39,7 +39,7 @@ EXAMPLES = {
         "attractor basins tokens.npz": 4,
         "attractor basins tokens.npz --map --out basins": 10,
     },
-    "in-context": {"attractor in-context --lengths 64,256,1024,inf --out report": 14},
+    "in-context": {"attractor in-context --lengths 64,256,1024,inf --out in-context-report": 14},
     "sweep": {
         "attractor sweep plan.toml --store plan.zarr": 7,
         "attractor sweep status plan.zarr": 1,
@@ -47,7 +47,7 @@ EXAMPLES = {
     "claims": {
         "attractor claims transformers-as-svms/rank": 4,
         "attractor claims --data tokens.npz": 45,
-        "attractor claims --of max-margin --out report": 85,
+        "attractor claims --of max-margin --out claims-report": 85,
     },
     "figures": {"attractor figures max-margin/basins --out figures": 4},
     "compare": {"attractor compare report other-report": 3},

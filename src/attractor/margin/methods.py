@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
+from attractor.geometry.duality import check_duality
 from attractor.margin.batches import Batch, inner_products
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
 from attractor.margin.scaling import ScaledConstraints
@@ -71,10 +72,13 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
     """The methods of a geometry: those of its class, or of the next above it that has any.
 
     Raises:
-        InvalidInputError: If margin problems cannot be solved in it.
+        InvalidInputError: If margin problems cannot be solved in it, or norm and dual norm of a
+            geometry of the user's own do not belong together.
     """
     own = type(geometry)
     kind = next((kind for kind in own.__mro__ if kind in _TABLES), None)
+    if own.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        check_duality(geometry)
     if kind is not None and has_norm_of(geometry, kind):
         return _TABLES[kind](geometry)
     why = "" if kind is None else f", which overrides the norm of {kind.__name__}"
@@ -82,8 +86,8 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
     raise InvalidInputError(
         "geometry",
         f"no solver is known for {own.__module__}.{own.__qualname__}{why}",
-        f"Give a geometry of one of these classes, or of one derived from them that keeps its "
-        f"norm: {known}",
+        "Give a geometry of one of these classes, or of one derived from them that keeps its "
+        f"norm: {known}; or name its solver, attractor.margin.register_methods({own.__name__})",
     )
 
 

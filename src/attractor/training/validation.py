@@ -81,7 +81,8 @@ def check_optimizer(optimizer: Any, *, several: bool = False) -> None:
             "optimizer",
             "this optax transformation does not say which geometry it descends",
             "Wrap it: declare(transformation, geometry=None), or with the norm whose steepest "
-            "descent it is, such as Frobenius()",
+            "descent it is, such as Frobenius(); where its state scales with the gradient, "
+            "with_rescaled_state(transformation, geometry=None) is exact however small that gets",
         )
     raise InvalidInputError(
         "optimizer",

@@ -33,8 +33,14 @@ def test_a_clear_winner_is_named():
     assert "0.9850" in found.reason and "0.9000 in frobenius" in found.reason
 
 
+def test_a_ratio_above_one_says_that_norm_and_dual_norm_do_not_belong_together():
+    found = answer(row({"own": 1.25, "frobenius": 0.93}))
+    assert found.outcome == "not settled" and "none can exceed one" in found.reason
+    assert "dual norm" in found.remedy
+
+
 def test_solutions_that_are_not_certified_settle_nothing():
-    data = row({"own": 1.28, "frobenius": 0.93})
+    data = row({"own": 0.99, "frobenius": 0.93})
     gaps = np.full((2, COUNT), 1e-10)
     assert answer(data.assign(gap=(("norm", "instance"), gaps))).outcome == "maximizes"
     gaps[0, 3] = 0.35

@@ -32,6 +32,8 @@ SATURATED = 5.0
 CERTIFIED = 1e-3
 """Relative gap of solutions up to which ratios to them are compared."""
 _MORE = "More steps may settle it"
+_ANOTHER = "Another norm may be its own: give it, as --norm module:name or in geometries=[...]"
+_SMALLER = "Try a smaller step, or fewer steps"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
 _DOUBLED = 0.5
@@ -50,6 +52,7 @@ class NormAnswer(Described):
         remedy: What to try next; empty where there is nothing to try.
         more_steps: Whether more steps may bring another answer.
         larger_steps: Whether larger ones may: attention is not saturated yet.
+        smaller_steps: Whether smaller ones may: too many runs ended early.
         enough_data_sets: As many data sets may bring another answer; 0 where they are not too few.
     """
 
@@ -60,6 +63,7 @@ class NormAnswer(Described):
     remedy: str = ""
     more_steps: bool = False
     larger_steps: bool = False
+    smaller_steps: bool = False
     enough_data_sets: int = 0
 
     def __str__(self) -> str:
@@ -86,7 +90,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all, and the margin problems solved to a
-       certified relative gap of 0.001 in every norm: else "not settled".
+       certified relative gap of 0.001 in every norm, and no ratio above one by more than twice
+       that: else "not settled".
     3. The best norm N has the highest median r at the end. If that is below 0.97 and r has settled
        in every norm, the answer is "none of these"; if not, or if attention is not saturated (the
        smallest margin of W over the tokens it selects is below 5), "not settled": the theory is one
@@ -123,7 +128,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
             f"{total - count} of {total} runs terminated or diverged before the end, where "
             "rounding or the optimizer's own constants stopped them",
             count,
-            "Try a smaller step, or fewer steps",
+            _SMALLER,
         )
     joint = 1 - (1 - CONFIDENCE) / max(len(names) - 1, 1)
     if count < smallest_sample(joint):
@@ -143,6 +148,14 @@ def answer(row: xr.Dataset) -> NormAnswer:
                 count,
                 "Give its solver a tighter tolerance",
             )
+    above = end[:, usable].max(1)
+    if above.max() > 1 + 2 * CERTIFIED:
+        return _unsettled(
+            f"a ratio in {names[int(above.argmax())]} is {above.max():.4g}, where none can exceed "
+            "one: its solutions are not the smallest there are",
+            count,
+            "See that norm, dual norm and solver belong together",
+        )
     movement = float(np.median(row["movement"].values[usable]))
     found = _compare(names, end[:, usable], before[:, usable], movement, joint)
     if found.outcome == MAXIMIZES or "smallest_margin" not in row:
@@ -188,7 +201,9 @@ def _compare(
         moving = _still_moving(names, end, changes, best, movement)
         if moving:
             return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
-        return NormAnswer(NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count)
+        return NormAnswer(
+            NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count, _ANOTHER
+        )
     for other, other_name in enumerate(names):
         if other == best:
             continue
@@ -268,9 +283,15 @@ def _interval(found: MedianInterval) -> str:
 
 
 def _unsettled(reason: str, count: int, remedy: str, enough: int = 0) -> NormAnswer:
-    more = remedy == _MORE
     return NormAnswer(
-        NOT_SETTLED, "", reason, count, remedy, more_steps=more, enough_data_sets=enough
+        NOT_SETTLED,
+        "",
+        reason,
+        count,
+        remedy,
+        more_steps=remedy == _MORE,
+        smaller_steps=remedy == _SMALLER,
+        enough_data_sets=enough,
     )
 
 

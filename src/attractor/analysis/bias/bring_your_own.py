@@ -34,6 +34,7 @@ from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 _FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
+_NEEDS_TORCH = "Install attractor[torch]"
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
@@ -100,7 +101,11 @@ def load_geometry(spelling: str) -> Geometry:
     spelling = check_text("norm", spelling)
     found = _FACTORY.fullmatch(spelling)
     if not found:
-        return get_geometry(spelling)
+        try:
+            return get_geometry(spelling)
+        except InvalidInputError as error:
+            remedy = f"{error.remedy}; or module:name, for one of your own"
+            raise InvalidInputError("norm", error.problem, remedy) from None
     geometry = _attribute("norm", *found.groups())
     if isinstance(geometry, type):
         try:
@@ -197,6 +202,10 @@ def _attribute(argument: str, module: str, name: str) -> Any:
     try:
         found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise InvalidInputError(
+                argument, f"{module} needs PyTorch, which is not installed", _NEEDS_TORCH
+            ) from error
         raise InvalidInputError(
             argument,
             f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
@@ -250,7 +259,7 @@ def _torch(factory: Callable[..., Any], name: str) -> Any:
             "optimizer",
             f"{name} takes an argument, as factories of torch optimizers do, but PyTorch is not "
             "installed",
-            "Install attractor[torch], or give a function without arguments",
+            f"{_NEEDS_TORCH}, or give a function without arguments",
         ) from error
     return TorchOptimizer.tried(factory, name)
 
@@ -277,11 +286,18 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
     """Takes one step, so that what cannot train says so before anything is trained."""
     gradient = jax.tree.map(lambda leaf: jax.numpy.ones_like(leaf), parameters)
     try:
-        updates, _ = jax.jit(transformation.update)(
-            gradient, transformation.init(parameters), parameters
-        )
+        state = transformation.init(parameters)
+        updates, after = jax.jit(transformation.update)(gradient, state, parameters)
     except Exception as error:  # a user's transformation can raise anything
         raise _raised("optimizer", name, error) from error
+    (before, shapes), (then, others) = _shapes(state), _shapes(after)
+    if (before, shapes) != (then, others):
+        what = f"arrays of {shapes} at first, and of {others}" if shapes != others else "another"
+        raise InvalidInputError(
+            "optimizer",
+            f"the state of {name} is {what} after a step",
+            "Return a state of the same structure, with arrays of the same shapes",
+        )
     same = jax.tree.structure(updates) == jax.tree.structure(parameters)
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(updates)]
     if not same or shapes != [np.shape(leaf) for leaf in jax.tree.leaves(parameters)]:
@@ -290,6 +306,10 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
             f"the updates of {name} have the shapes {shapes}",
             "Return updates like the gradient",
         )
+
+
+def _shapes(state: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    return jax.tree.structure(state), [np.shape(leaf) for leaf in jax.tree.leaves(state)]
 
 
 def _raised(argument: str, name: str, error: Exception) -> InvalidInputError:

@@ -117,12 +117,13 @@ def get_optimizer(
     given = number | _read_settings(found, written) | settings
     written_rate = given.pop("learning_rate", None)
     learning_rate = written_rate if learning_rate is None else learning_rate
+    names = [*(["learning_rate"] if found.takes_learning_rate else []), *found.settings]
     for setting in given:
         if setting not in found.settings:
             raise InvalidInputError(
                 "optimizer",
                 f"{found.name} has no setting {setting!r}",
-                f"It has: {', '.join(found.settings)}",
+                f"{suggest(setting, names)}It has: {', '.join(names)}",
             )
     if not found.takes_learning_rate:
         if learning_rate is not None:
