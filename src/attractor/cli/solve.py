@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NORMS = "frobenius, l_<p> (p from 1 to inf), schatten_<p> (p from 1 to inf), nuclear, spectral"
 """The norms by name, as the registry of geometries spells them."""
 _NORM_HELP = (
-    f"The norm to minimize: {NORMS}; default: the one that the file's optimizer descends, or "
-    "frobenius."
+    f"The norm to minimize: {NORMS}, or module:name of your own; default: the one that the "
+    "file's optimizer descends, or frobenius."
 )
 _MOST_PAIRS = 20
 """Support tokens printed; all of them are in the JSON object and the NetCDF file."""
@@ -60,12 +60,13 @@ def solve(
 
         from attractor.cli.inputs import descended, read_tokens, select
         from attractor.cli.predicted import predict
-        from attractor.geometry import Frobenius, get_geometry
+        from attractor.geometry import Frobenius
+        from attractor.geometry.loading import load_geometry
         from attractor.report.constraints import conflicts, support_pairs, support_table
         from attractor.report.summary import infeasible_count, solution_summary
         from attractor.report.words import prediction_sentences
 
-        geometry = None if norm is None else get_geometry(norm)
+        geometry = None if norm is None else load_geometry(norm)
         loaded = read_tokens(file)
         if certificate is not None and loaded.tokens.instances is not None:
             raise InvalidInputError(

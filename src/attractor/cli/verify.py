@@ -30,7 +30,8 @@ def verify(
         typer.Option(
             "--geometry",
             "--norm",
-            help=f"The norm to compare in: {NORMS}; default: the one that training descended.",
+            help=f"The norm to compare in: {NORMS}, or module:name of your own; default: the one "
+            "that training descended.",
         ),
     ] = None,
     out: Report = None,
@@ -48,10 +49,10 @@ def verify(
             )
 
         from attractor.analysis import verify as verify_run
-        from attractor.geometry import get_geometry
+        from attractor.geometry.loading import load_geometry
         from attractor.training import Trajectory
 
-        norm = None if geometry is None else get_geometry(geometry)
+        norm = None if geometry is None else load_geometry(geometry)
         trajectory = Trajectory.load(file)
         try:
             verdict = verify_run(trajectory, geometry=norm)

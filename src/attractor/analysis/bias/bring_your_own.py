@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,8 +19,14 @@ from attractor.analysis.bias.settling import settled_matrix
 from attractor.attention import Head, Parameterization, get_parameterization
 from attractor.checks import check_flags, check_items, check_number, check_text
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry, get_geometry
-from attractor.margin.methods import methods_for
+from attractor.geometry import Geometry
+from attractor.geometry.loading import (
+    IN_MODULE,
+    NEEDS_TORCH,
+    load_geometry as load_geometry,
+    named_in_module,
+    raised_by_user,
+)
 from attractor.precision import double_precision
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
@@ -31,10 +34,8 @@ from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 
-_FACTORY = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
-_NEEDS_TORCH = "Install attractor[torch]"
 _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
@@ -69,7 +70,7 @@ def load_method(
     layer = get_parameterization(parameterization)
     if learning_rate is not None:
         learning_rate = check_number("learning_rate", learning_rate, above=0.0, example=0.1)
-    found = _FACTORY.fullmatch(spelling)
+    found = IN_MODULE.fullmatch(spelling)
     if not found:
         optimizer = named_optimizer(spelling, learning_rate)
         method = Method(spelling, optimizer, layer, reads=gradients_of(optimizer))
@@ -87,39 +88,6 @@ def load_method(
         return replace(other, name=f"{spelling}, step {step_size:g}")
 
     return replace(method, step_size=float(step_size), with_step_size=another)
-
-
-def load_geometry(spelling: str) -> Geometry:
-    """A norm by its name, or from ``module:name``: a geometry of one's own, or a class of one.
-
-    Args:
-        spelling: A name that ``get_geometry`` knows, or where to find it.
-
-    Raises:
-        InvalidInputError: If there is none, its module or class raises, or it has no solver.
-    """
-    spelling = check_text("norm", spelling)
-    found = _FACTORY.fullmatch(spelling)
-    if not found:
-        try:
-            return get_geometry(spelling)
-        except InvalidInputError as error:
-            remedy = f"{error.remedy}; or module:name, for one of your own"
-            raise InvalidInputError("norm", error.problem, remedy) from None
-    geometry = _attribute("norm", *found.groups())
-    if isinstance(geometry, type):
-        try:
-            geometry = geometry()
-        except Exception as error:  # a user's class can raise anything
-            raise _raised("norm", spelling, error) from error
-    if not isinstance(geometry, Geometry):
-        raise InvalidInputError(
-            "norm",
-            f"{spelling} is a {type(geometry).__name__}",
-            "Give a Geometry, or a class of one",
-        )
-    methods_for(geometry)
-    return geometry
 
 
 def as_method(optimizer: Any, name: str, parameterization: str | Parameterization = "W") -> Method:
@@ -185,40 +153,12 @@ def _with_rate(
 
 def _imported(argument: str, module: str, factory: str) -> Callable[..., Any]:
     """The function of that name in a module."""
-    made = _attribute(argument, module, factory)
+    made = named_in_module(argument, module, factory)
     if not callable(made):
         raise InvalidInputError(
             argument,
             f"{module}:{factory} is a {type(made).__name__}, which cannot be called",
             "Give a function that returns an optimizer",
-        )
-    return made
-
-
-def _attribute(argument: str, module: str, name: str) -> Any:
-    """What has that name in a module, which may lie in the current folder."""
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
-    try:
-        found = importlib.import_module(module)
-    except Exception as error:  # a user's module can raise anything
-        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-            raise InvalidInputError(
-                argument, f"{module} needs PyTorch, which is not installed", _NEEDS_TORCH
-            ) from error
-        raise InvalidInputError(
-            argument,
-            f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
-            f"Give module:name, with the module installed or in {folder}",
-        ) from error
-    finally:
-        sys.path.remove(folder)
-    made = getattr(found, name, None)
-    if made is None:
-        names = [one for one, value in vars(found).items() if callable(value)]
-        public = ", ".join(sorted(one for one in names if not one.startswith("_"))[:10])
-        raise InvalidInputError(
-            argument, f"{module!r} has no {name!r}", f"It has: {public or 'no functions'}"
         )
     return made
 
@@ -237,7 +177,7 @@ def _call(factory: Callable[..., Any], name: str) -> Any:
     try:
         return factory()
     except Exception as error:  # a user's factory can raise anything
-        raise _raised("optimizer", name, error) from error
+        raise raised_by_user("optimizer", name, error) from error
 
 
 def _required(factory: Callable[..., Any]) -> int:
@@ -259,7 +199,7 @@ def _torch(factory: Callable[..., Any], name: str) -> Any:
             "optimizer",
             f"{name} takes an argument, as factories of torch optimizers do, but PyTorch is not "
             "installed",
-            f"{_NEEDS_TORCH}, or give a function without arguments",
+            f"{NEEDS_TORCH}, or give a function without arguments",
         ) from error
     return TorchOptimizer.tried(factory, name)
 
@@ -289,7 +229,7 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
         state = transformation.init(parameters)
         updates, after = jax.jit(transformation.update)(gradient, state, parameters)
     except Exception as error:  # a user's transformation can raise anything
-        raise _raised("optimizer", name, error) from error
+        raise raised_by_user("optimizer", name, error) from error
     (before, shapes), (then, others) = _shapes(state), _shapes(after)
     if (before, shapes) != (then, others):
         what = f"arrays of {shapes} at first, and of {others}" if shapes != others else "another"
@@ -310,15 +250,6 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
 
 def _shapes(state: Any) -> tuple[Any, list[tuple[int, ...]]]:
     return jax.tree.structure(state), [np.shape(leaf) for leaf in jax.tree.leaves(state)]
-
-
-def _raised(argument: str, name: str, error: Exception) -> InvalidInputError:
-    text = str(error).strip().split("\n")[0][:300]
-    return InvalidInputError(
-        argument,
-        f"{name} raised {type(error).__name__}: {text}",
-        "Mend it, and try it alone first",
-    )
 
 
 def which_norm(

@@ -1,0 +1,97 @@
+"""Geometries by name, or from a module of the user's own."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from typing import Any
+
+from attractor.checks import check_text
+from attractor.errors import InvalidInputError
+from attractor.geometry.contract import Geometry
+from attractor.geometry.registry import get_geometry
+
+IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
+"""How something in a module is named: ``module:name``."""
+NEEDS_TORCH = "Install attractor[torch]"
+
+
+def load_geometry(spelling: str) -> Geometry:
+    """A norm by its name, or from ``module:name``: a geometry of one's own, or a class of one.
+
+    Args:
+        spelling: A name that ``get_geometry`` knows, or where to find it.
+
+    Raises:
+        InvalidInputError: If there is none, or its module or class raises.
+    """
+    spelling = check_text("norm", spelling)
+    found = IN_MODULE.fullmatch(spelling)
+    if not found:
+        try:
+            return get_geometry(spelling)
+        except InvalidInputError as error:
+            remedy = f"{error.remedy}; or module:name, for one of your own"
+            raise InvalidInputError("norm", error.problem, remedy) from None
+    geometry = named_in_module("norm", *found.groups())
+    if isinstance(geometry, type):
+        try:
+            geometry = geometry()
+        except Exception as error:  # a user's class can raise anything
+            raise raised_by_user("norm", spelling, error) from error
+    if not isinstance(geometry, Geometry):
+        raise InvalidInputError(
+            "norm",
+            f"{spelling} is a {type(geometry).__name__}",
+            "Give a Geometry, or a class of one",
+        )
+    return geometry
+
+
+def named_in_module(argument: str, module: str, name: str) -> Any:
+    """What has that name in a module, which may lie in the current folder.
+
+    Args:
+        argument: The name to use in errors.
+        module: The module.
+        name: What it is to have.
+
+    Raises:
+        InvalidInputError: If the module cannot be imported, or has none of that name.
+    """
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # a user's module can raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise InvalidInputError(
+                argument, f"{module} needs PyTorch, which is not installed", NEEDS_TORCH
+            ) from error
+        raise InvalidInputError(
+            argument,
+            f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
+            f"Give module:name, with the module installed or in {folder}",
+        ) from error
+    finally:
+        sys.path.remove(folder)
+    made = getattr(found, name, None)
+    if made is None:
+        names = [one for one, value in vars(found).items() if callable(value)]
+        public = ", ".join(sorted(one for one in names if not one.startswith("_"))[:10])
+        raise InvalidInputError(
+            argument, f"{module!r} has no {name!r}", f"It has: {public or 'no functions'}"
+        )
+    return made
+
+
+def raised_by_user(argument: str, name: str, error: Exception) -> InvalidInputError:
+    """The error of a user's code in one line."""
+    text = str(error).strip().split("\n")[0][:300]
+    return InvalidInputError(
+        argument,
+        f"{name} raised {type(error).__name__}: {text}",
+        "Mend it, and try it alone first",
+    )
