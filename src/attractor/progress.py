@@ -87,7 +87,7 @@ class _ProgressLines(ProgressBar):
         self._printed = time.monotonic()
         rate = (self._done - self._before) / max(self._printed - self._began, 1e-9)
         line = f"{self._description}: {self._done:,.0f} of {self._total:,.0f}, {rate:,.3g}/s"
-        if rate and self._done < self._total:
+        if rate and self._done < self._total * (1 - 1e-9):
             line += f", {time_in_words((self._total - self._done) / rate)} left"
         print(f"{line}{self._noted}", file=sys.stderr, flush=True)
 

@@ -133,7 +133,7 @@ def audit_heads(
         >>> audit.data.learnable.values
         array([['not told apart']], dtype='<U14')
     """
-    check_kind("captured", captured, Captured, "Give what capture_heads or from_arrays returned")
+    check_kind("captured", captured, Captured, "Give what capture_heads, load_captured or from_arrays returned")
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)

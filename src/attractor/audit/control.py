@@ -71,7 +71,7 @@ class ControlSizes:
             InvalidInputError: If the heads are of width 1.
         """
         check_kind(
-            "captured", captured, Captured, "Give what capture_heads or from_arrays returned"
+            "captured", captured, Captured, "Give what capture_heads, load_captured or from_arrays returned"
         )
         layer = captured.layer(captured.layers[0])
         width, seen = layer.queries.shape[-1], layer.allowed.sum(-1)

@@ -21,6 +21,7 @@ from attractor.audit.heads import (
     verdict,
 )
 from attractor.audit.result import Learnable, Margin
+from attractor.audit.rows import LEAST_CANDIDATES, LEAST_DOCUMENTS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,22 +42,31 @@ def sentence(data: xr.Dataset) -> str:
 def _sentence(found: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     beat = sum(one["learnable"] in BEATS_NULLS for one in found)
     pair = "pairs" if beat == 1 else "pair"
-    parts = [
-        f"{beat if beat else 'None'} of {_heads(len(found))} {pair if beat else 'pairs'} keys with "
-        f"queries in a way that {settings['draws']:,} random pairings do not "
-        f"({percent(settings['alpha'])} for all together)"
-    ]
     counts = Counter(one["learnable"] for one in found)
+    untested = Counter(verdict(one) for one in found if one["learnable"] in UNTESTED)
+    parts = []
+    if sum(untested.values()) < len(found):
+        parts.append(
+            f"{beat if beat else 'None'} of {_heads(len(found))} {pair if beat else 'pairs'} keys "
+            f"with queries in a way that {settings['draws']:,} random pairings do not "
+            f"({percent(settings['alpha'])} for all together)"
+        )
     for word, rule in (
         (Learnable.POSITIONAL, "a fixed offset"),
         (Learnable.QUERY_FREE, "a rule that ignores the query"),
     ):
         if counts[word]:
             parts.append(f"{counts[word]} of those {rule} predicts as well")
-    untested = Counter(verdict(one) for one in found if one["learnable"] in UNTESTED)
     if untested:
         why = next(iter(untested)) if len(untested) == 1 else counted(untested)
-        parts.append(f"{sum(untested.values()):,} could not be tested ({why})")
+        which = f"{sum(untested.values()):,}" if parts else f"None of {_heads(len(found))}"
+        tested = "could not be tested" if parts else "could be tested"
+        parts.append(f"{which} {tested} ({why})")
+    if counts[Learnable.TOO_FEW]:
+        parts.append(
+            f"rules are learned from {LEAST_DOCUMENTS} documents or more with {LEAST_CANDIDATES} "
+            "tokens to choose among, and tested on as many others"
+        )
     if asked_for_margins(found):
         margins = Counter(one["margin"] for one in found)
         there = {word: n for word, n in margins.items() if word.startswith(Margin.AT)}
@@ -137,7 +147,9 @@ def layer_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
             (
                 str(layer),
                 *(str(counts[word]) for word in words),
-                f"{name(first)} ({_interval(first, 'accuracy')}, "
+                "-"
+                if first["accuracy"] is None
+                else f"{name(first)} ({_interval(first, 'accuracy')}, "
                 f"nulls {_number((first['accuracy_null'] or {}).get('mean'))})",
             )
         )

@@ -158,6 +158,7 @@ def audit(
         check_draws(draws, alpha)
 
         from attractor.audit import audit_checkpoints, audit_heads, load_captured
+        from attractor.audit.rows import LEAST_DOCUMENTS
         from attractor.audit.summary import summary
         from attractor.audit.words import control_sentence, sentences
 
@@ -169,6 +170,11 @@ def audit(
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
                 current.takes("Capture and audit of a model of six layers", 120, out)
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
+                if len(shown) < 2 * LEAST_DOCUMENTS:
+                    current.say(
+                        f"{texts.name} has {len(shown)} documents. A head's pairing is tested from "
+                        f"{2 * LEAST_DOCUMENTS} on; give more, or read what heads select alone."
+                    )
                 models, files = files, [place / _capture_name(n, files) for n in range(len(files))]
                 for folder, file in zip(models, files, strict=True):
                     _capture(

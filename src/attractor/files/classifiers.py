@@ -58,8 +58,8 @@ seeds start from one model). Anything else is kept and not read.
 
 _WANTED = (
     "Give results of classifiers over the dimensions optimizer and seed, such as the results.nc "
-    "beside the figures of mirror-descent/text-generalization; Trajectory.load reads a run, load_audit "
-    "an audit"
+    "beside the figures of mirror-descent/text-generalization; Trajectory.load reads a run, "
+    "load_audit an audit"
 )
 _DATA = ("text", "image")
 _READ = ("data", "chance", "test_examples", "same_start")

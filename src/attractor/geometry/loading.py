@@ -27,7 +27,7 @@ def load_geometry(spelling: str) -> Geometry:
     Raises:
         InvalidInputError: If there is none, or its module or class raises.
     """
-    spelling = check_text("norm", spelling)
+    spelling = check_text("norm", spelling) if spelling else spelling
     found = IN_MODULE.fullmatch(spelling)
     if not found:
         try:

@@ -22,7 +22,7 @@ from attractor.version import __version__
 
 FOOTER = (
     f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
-    "numbers as JSON, CSV and NetCDF."
+    "numbers as JSON, and as NetCDF or CSV."
 )
 """The last line of a page."""
 
