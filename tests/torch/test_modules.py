@@ -210,3 +210,9 @@ def test_what_cannot_be_read_is_refused(change, words):
         given["run"] = added_numbers(module, x)
     with pytest.raises(InvalidInputError, match=words):
         HeadMonitor(WatchedHead.from_module("h", **given)).record(0, module)
+
+
+def test_a_head_that_the_module_does_not_have_is_named_before_training():
+    module = torch.nn.MultiheadAttention(8, 4)
+    with pytest.raises(InvalidInputError, match=r"head: it is 4, and the module has 4. Give 0 to 3"):
+        WatchedHead.from_module("0.4", module, 4, lambda model: model)

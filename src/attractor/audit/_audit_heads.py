@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attractor.audit.attention_pattern import attention_pattern
-from attractor.audit.captured import Captured, CapturedLayer, CaptureStatus
+from attractor.audit.captured import CAPTURED_BY, Captured, CapturedLayer, CaptureStatus
 from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
 from attractor.audit.learnability import learn
@@ -133,7 +133,7 @@ def audit_heads(
         >>> audit.data.learnable.values
         array([['not told apart']], dtype='<U14')
     """
-    check_kind("captured", captured, Captured, "Give what capture_heads, load_captured or from_arrays returned")
+    check_kind("captured", captured, Captured, CAPTURED_BY)
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)
     check_flag("progress", progress)

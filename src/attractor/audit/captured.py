@@ -30,6 +30,10 @@ class CaptureStatus(StrEnum):
     """The model never called the attention that was registered, or in a way not known."""
 
 
+CAPTURED_BY = "Give what capture_heads, load_captured or from_arrays returned"
+"""What to do where heads are expected."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Projections:
     """The matrices that a layer makes queries and keys with: ``q = Q z + b`` and ``k = K x + c``.

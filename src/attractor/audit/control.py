@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from attractor.attention import KeyQuery, LinearHead
 from attractor.audit._audit_heads import audit_heads
-from attractor.audit.captured import Captured, Projections
+from attractor.audit.captured import CAPTURED_BY, Captured, Projections
 from attractor.audit.multiple import check_draws
 from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
@@ -70,9 +70,7 @@ class ControlSizes:
         Raises:
             InvalidInputError: If the heads are of width 1.
         """
-        check_kind(
-            "captured", captured, Captured, "Give what capture_heads, load_captured or from_arrays returned"
-        )
+        check_kind("captured", captured, Captured, CAPTURED_BY)
         layer = captured.layer(captured.layers[0])
         width, seen = layer.queries.shape[-1], layer.allowed.sum(-1)
         return cls(

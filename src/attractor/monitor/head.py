@@ -137,7 +137,8 @@ class WatchedHead:
             words: The tokens of the probe batch as texts, for tables.
 
         Raises:
-            InvalidInputError: If an argument is of the wrong kind, or PyTorch is not installed.
+            InvalidInputError: If an argument is of the wrong kind, the module is known to have fewer
+                heads, or PyTorch is not installed.
         """
         try:
             from attractor.torch.modules.module_pass import pass_of
@@ -149,6 +150,11 @@ class WatchedHead:
         check_function("run", run, "Give a function of the training state that runs the model")
         chosen = None if rows is None else as_mask("rows", rows)
         reading, attending = pass_of(run, module)
+        count = getattr(attending, "num_heads", None)
+        if isinstance(count, int) and head >= count:
+            raise InvalidInputError(
+                "head", f"it is {head}, and the module has {count}", f"Give 0 to {count - 1}"
+            )
         return cls(
             name,
             matrix=lambda read: read.head(attending, head, chosen)[1],
