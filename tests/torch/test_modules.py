@@ -214,5 +214,5 @@ def test_what_cannot_be_read_is_refused(change, words):
 
 def test_a_head_that_the_module_does_not_have_is_named_before_training():
     module = torch.nn.MultiheadAttention(8, 4)
-    with pytest.raises(InvalidInputError, match=r"head: it is 4, and the module has 4. Give 0 to 3"):
+    with pytest.raises(InvalidInputError, match="head: the module has 4 heads, and no 4"):
         WatchedHead.from_module("0.4", module, 4, lambda model: model)

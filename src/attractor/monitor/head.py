@@ -137,8 +137,8 @@ class WatchedHead:
             words: The tokens of the probe batch as texts, for tables.
 
         Raises:
-            InvalidInputError: If an argument is of the wrong kind, the module is known to have fewer
-                heads, or PyTorch is not installed.
+            InvalidInputError: If an argument is of the wrong kind, a head is none of the module's, or
+                PyTorch is not installed.
         """
         try:
             from attractor.torch.modules.module_pass import pass_of
@@ -153,7 +153,7 @@ class WatchedHead:
         count = getattr(attending, "num_heads", None)
         if isinstance(count, int) and head >= count:
             raise InvalidInputError(
-                "head", f"it is {head}, and the module has {count}", f"Give 0 to {count - 1}"
+                "head", f"the module has {count} heads, and no {head}", f"Give 0 to {count - 1}"
             )
         return cls(
             name,
