@@ -137,7 +137,7 @@ class WatchedHead:
             words: The tokens of the probe batch as texts, for tables.
 
         Raises:
-            InvalidInputError: If an argument is of the wrong kind, a head is none of the module's, or
+            InvalidInputError: If an argument is of the wrong kind, the module has no such head, or
                 PyTorch is not installed.
         """
         try:
