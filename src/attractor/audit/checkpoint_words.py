@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from attractor.audit.heads import name
 from attractor.audit.movement import Direction, Size
 from attractor.audit.words import Rows, counted, percent
+from attractor.records import finite_or_none
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -164,17 +164,13 @@ def _word(one: dict[str, Any]) -> str:
 
 def _plain(value: Any, axes: tuple[Any, ...], data: xr.Dataset) -> Any:
     if not axes:
-        return str(value) if isinstance(value, str) else _finite(float(value))
+        return str(value) if isinstance(value, str) else finite_or_none(value)
     if axes == ("draw",):
         names = ("mean", "deviation", "smallest", "largest")
         found = (value.mean(), value.std(ddof=min(1, len(value) - 1)), value.min(), value.max())
-        return dict(zip(names, map(_finite, map(float, found)), strict=True))
+        return dict(zip(names, map(finite_or_none, found), strict=True))
     labels = data[axes[0]].to_numpy().tolist()
-    return dict(zip(labels, map(_finite, map(float, value)), strict=True))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return dict(zip(labels, map(finite_or_none, value), strict=True))
 
 
 def _plural(size: str) -> str:

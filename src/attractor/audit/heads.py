@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from attractor.audit.captured import CaptureStatus
 from attractor.audit.result import VARIABLES, Learnable
+from attractor.records import finite_or_none
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,7 +92,7 @@ def heads(data: xr.Dataset) -> list[dict[str, Any]]:
         entry["nulls"] = {
             null: {name: values[null] for name, values in by_null.items()} for null in nulls
         }
-        entry["deviations_above_null"] = _number(float(above[place]))
+        entry["deviations_above_null"] = finite_or_none(above[place])
         found.append(entry)
     return found
 
@@ -174,8 +175,4 @@ def _spread(draws: Float[np.ndarray, "*axes draw"]) -> Float[np.ndarray, "*axes"
 def _nested(value: Any, axes: list[Sequence[str]]) -> Any:
     if axes:
         return {key: _nested(one, axes[1:]) for key, one in zip(axes[0], value, strict=True)}
-    return str(value) if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return str(value) if isinstance(value, str) else finite_or_none(value)

@@ -14,6 +14,7 @@ from attractor.cli.options import (
     OptimizerName,
     OptionalLearningRate,
     Quiet,
+    Report,
     Seed,
     TokenFile,
     recorded,
@@ -39,14 +40,7 @@ EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 def basins(
     file: TokenFile,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FOLDER",
-            help="Folder for the report, new or of an earlier run; without it nothing is written.",
-        ),
-    ] = None,
+    out: Report = None,
     optimizer: OptimizerName = None,
     lr: OptionalLearningRate = None,
     parameterization: Annotated[

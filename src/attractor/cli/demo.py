@@ -60,7 +60,7 @@ def demo(
         for name in numbers.header:
             shown.add_column(name, justify="right", vertical="bottom")
         for row in numbers.rows:
-            shown.add_row(*row)
+            shown.add_row(*map(str, row))  # which holds no links
         current.say(shown, *(f"* {finding}" for finding in findings(results)))
         current.wrote("report", out / REPORT, **summary)
 

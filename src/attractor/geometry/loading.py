@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-from attractor.checks import check_text
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
@@ -27,7 +27,7 @@ def load_geometry(spelling: str) -> Geometry:
     Raises:
         InvalidInputError: If there is none, or its module or class raises.
     """
-    spelling = check_text("norm", spelling) if spelling else spelling
+    check_kinds(norm=(spelling, str))
     found = IN_MODULE.fullmatch(spelling)
     if not found:
         try:

@@ -222,16 +222,16 @@ def _solve(
     status = np.full(len(whole), Status.STOPPED_EARLY, dtype=object)
     support = np.zeros(whole.bounds.shape, dtype=bool)
 
-    def few_unknowns(m: int) -> bool:
-        return own is None and has_few_unknowns(m, whole.shape, geometry)
+    def alone(m: int) -> bool:
+        """Whether an instance of so many constraints is solved by itself."""
+        return is_large(m) or (own is None and has_few_unknowns(m, whole.shape, geometry))
 
     def solve_block(block: Places) -> Certificate:
         part, place = without_empty_slots(whole, block)
         scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
             warm_start = None if start is None else np.ldexp(start[place], scaled.shift)
-        m = part.bounds.shape[-1]
-        if is_large(m) or few_unknowns(m):
+        if alone(part.bounds.shape[-1]):
             answer = solve_large(
                 scaled,
                 geometry,
@@ -250,7 +250,7 @@ def _solve(
         support[place] = certificate.support
         return replace(certificate, support=support[block])
 
-    blocks, large = _blocks(whole, few_unknowns)
+    blocks, large = _blocks(whole, alone)
     certificates = [(np.arange(len(whole))[b], solve_block(b)) for b in large]
     for block, certificate in in_threads(solve_block, blocks):
         certificates.append((np.arange(len(whole))[block], certificate))
@@ -264,7 +264,7 @@ def _solve(
 
 
 def _blocks(
-    problem: MarginProblem, few_unknowns: Callable[[int], bool]
+    problem: MarginProblem, alone: Callable[[int], bool]
 ) -> tuple[list[Places], list[Places]]:
     """Blocks of instances with as many constraints to solve together, and large ones, each alone.
 
@@ -274,8 +274,7 @@ def _blocks(
     blocks: list[Places] = []
     large: list[Places] = []
     for m, instances in alike(problem):
-        alone = is_large(m) or few_unknowns(m)
-        size = 1 if alone else max(1, _BLOCK_ENTRIES // max(m * m, 1))
+        size = 1 if alone(m) else max(1, _BLOCK_ENTRIES // max(m * m, 1))
         for first in range(0, len(instances), size):
             block = as_places(instances[first : first + size])
             (large if is_large(m) else blocks).append(block)

@@ -21,6 +21,7 @@ from attractor.next_token.two_stage_measures import (
 )
 from attractor.next_token.vocabulary import MOST_TRAINED
 from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
+from attractor.records import finite_or_none
 from attractor.training import normalized_gradient_descent, train
 
 if TYPE_CHECKING:
@@ -89,17 +90,17 @@ def train_realizable(
         "samples": len(chosen.positions),
         "share": share,
         "steps": steps,
-        "least_optimal_attention": _number(last["least_optimal_attention"]),
+        "least_optimal_attention": finite_or_none(last["least_optimal_attention"]),
     }
     for name, prefix, (solution,) in zip(
         ("feed_forward", "attention"), ("feed_forward_", ""), layers, strict=True
     ):
         summary[name] = {
             "status": str(solution.status),
-            "solution_norm": _number(last[f"{prefix}solution_norm"]),
-            "correlation": _number(last[f"{prefix}correlation"]),
-            "norm": _number(last[f"{prefix}norm"]),
-            "loss": _number(last[f"{prefix}loss"]),
+            "solution_norm": finite_or_none(last[f"{prefix}solution_norm"]),
+            "correlation": finite_or_none(last[f"{prefix}correlation"]),
+            "norm": finite_or_none(last[f"{prefix}norm"]),
+            "loss": finite_or_none(last[f"{prefix}loss"]),
         }
     return TrainedCorpus(TWO_STAGES, chosen, data, summary)
 
@@ -161,7 +162,7 @@ def train_conflicting(
         "direction_norm", "finite_norm", "loss_floor", "correlation", "correlation_outside",
         "finite_distance", "mass",
     )  # fmt: skip
-    summary |= {name: _number(last[name]) for name in names}
+    summary |= {name: finite_or_none(last[name]) for name in names}
     return TrainedCorpus(CONFLICTING, chosen, data, summary)
 
 
@@ -173,8 +174,3 @@ def _check_vocabulary(corpus: Corpus) -> None:
             f"Training takes at most {MOST_TRAINED - 1} and one for all others: keep the most "
             "frequent ones",
         )
-
-
-def _number(value: Any) -> float | None:
-    number = float(value)
-    return number if np.isfinite(number) else None

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +23,7 @@ from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.in_context_hypotheses import IN_CONTEXT_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
-from attractor.records import Printed
+from attractor.records import Printed, plain_table
 
 _HYPOTHESES: Mapping[type[DataSet], Sequence[Assumption]] = {
     Case: HYPOTHESES,
@@ -51,7 +50,7 @@ class HypothesesTable(Printed):
 
     def table(self) -> Table:
         """The hypotheses as a table."""
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = plain_table(collapse_padding=False)
         for column in (f"hypothesis on {self.about}", "met", "found"):
             table.add_column(column)
         for name, met, found in self.rows:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -17,7 +16,7 @@ from rich.text import Text
 from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Measurement, Outcome
-from attractor.records import Printed
+from attractor.records import Printed, plain_table
 
 STYLES = {
     Outcome.FAILS: "bold red",
@@ -47,7 +46,7 @@ class ClaimResults(Printed):
 
     def table(self) -> Table:
         """A line for each claim: the outcome and the number that decides it."""
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = plain_table(collapse_padding=False)
         table.add_column("claim", no_wrap=True)
         table.add_column("outcome", no_wrap=True)
         for column in ("data", "measured", "expected"):

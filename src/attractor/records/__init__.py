@@ -3,7 +3,15 @@
 from attractor.records.consistency import check_records
 from attractor.records.labeled_file import load_data, save_data
 from attractor.records.plotted import Plotted
-from attractor.records.printed import Described, PlainText, Printed, Rows, Summary, plain_table
+from attractor.records.printed import (
+    Described,
+    PlainText,
+    Printed,
+    Rows,
+    Summary,
+    finite_or_none,
+    plain_table,
+)
 from attractor.records.recorded_run import AXES, RecordedRun, axis_of
 from attractor.records.run_file import StoredRun, reading_run, save_run
 
@@ -19,6 +27,7 @@ __all__ = [
     "Summary",
     "axis_of",
     "check_records",
+    "finite_or_none",
     "load_data",
     "plain_table",
     "reading_run",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import html
 import io
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from attractor.records.printed import without_columns
 
 _STYLE = """
 .attractor-result { color: inherit; overflow-x: auto; }
@@ -31,9 +32,6 @@ _STYLE = """
 .attractor-result img { background: #fff; max-width: 100%; }
 """
 """No color of its own but grays that show on white and on black, as notebooks have either."""
-
-_COLUMNS = re.compile(r"(?<=\S) {2,}(?=\S)")
-"""Runs of spaces within text, which they align."""
 
 
 def in_notebook(parts: Iterable[str]) -> str:
@@ -176,7 +174,7 @@ def _class(**chosen: bool) -> str:
 
 def _escaped(text: str) -> str:
     """Text whose columns of spaces become marks, as a browser shows one space for all of them."""
-    return html.escape(_COLUMNS.sub("; ", text)).replace("\n", "<br>")
+    return html.escape(without_columns(text)).replace("\n", "<br>")
 
 
 def _text(text: str, markup: bool) -> Text:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import abc
 import io
+import math
 import re
 import textwrap
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attractor.checks import check_kinds
 
@@ -14,26 +15,35 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_SPACES = re.compile(" {2,}")
+_SPACES = re.compile(r"(?<=\S) {2,}(?=\S)")
 """What aligns columns of text within a value."""
 
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
 
 
-def plain_table(title: str | None = None) -> Table:
-    """A table of rich, without columns yet, whose only rule stands below its header."""
+def finite_or_none(value: Any) -> float | None:
+    """A number as JSON can hold it: None where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def plain_table(title: str | None = None, **options: Any) -> Table:
+    """A table of rich, without columns yet, whose only rule stands below its header.
+
+    Args:
+        title: The title above it.
+        options: Further arguments of ``rich.table.Table``.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    return Table(
-        title=title,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    look = {"title_justify": "left", "box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False}
+    return Table(title=title, **look, **{"collapse_padding": True, **options})
+
+
+def without_columns(text: str) -> str:
+    """Text whose runs of spaces, which align columns, become marks between them."""
+    return _SPACES.sub("; ", text)
 
 
 class Shown(abc.ABC):
@@ -137,6 +147,6 @@ class Summary(Described, PlainText):
         names = max(len(name) for name, _ in rows) + 4
         lines = [title]
         for name, value in rows:
-            row = f"  {name:<{names - 4}}  {_SPACES.sub('; ', value)}"
+            row = f"  {name:<{names - 4}}  {without_columns(value)}"
             lines += textwrap.wrap(row, console.width, subsequent_indent=" " * names)
         console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

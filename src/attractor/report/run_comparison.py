@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attractor.analysis.bias.answer import MedianInterval
-from attractor.records import Printed
+from attractor.records import Printed, finite_or_none, plain_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,7 +61,10 @@ class ComparedNumber:
         parts = {"first": self.first, "second": self.second, "difference": self.difference}
         return {
             "name": self.name,
-            **{name: _plain(part) for name, part in parts.items()},
+            **{
+                name: {end: finite_or_none(value) for end, value in part._asdict().items()}
+                for name, part in parts.items()
+            },
             "pairs": self.pairs,
             "second_is": self.word,
         }
@@ -108,11 +111,7 @@ class RunComparison(Printed):
 
     def table(self) -> Table:
         """The numbers as a rich table."""
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption=self.pairing,
-                      caption_justify="left")  # fmt: skip
+        table = plain_table(caption=self.pairing, caption_justify="left", collapse_padding=False)
         table.add_column("number", overflow="fold")
         for column in (*self.names, "difference"):
             table.add_column(column, justify="right")
@@ -124,10 +123,9 @@ class RunComparison(Printed):
 
     def settings_table(self) -> Table:
         """What they were made with, where it differs."""
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-
-        table = Table("setting", *self.names, box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = plain_table(collapse_padding=False)
+        for column in ("setting", *self.names):
+            table.add_column(column)
         for name, values in self.settings.items():
             table.add_row(name, *values)
         return table
@@ -175,9 +173,3 @@ def in_words(found: MedianInterval) -> str:
     if math.isinf(found.low) or math.isinf(found.high):
         return f"{median} (too few)"
     return f"{median} [{found.low:.4g}, {found.high:.4g}]"
-
-
-def _plain(found: MedianInterval) -> dict[str, float | None]:
-    return {
-        name: value if math.isfinite(value) else None for name, value in found._asdict().items()
-    }

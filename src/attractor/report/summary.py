@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from attractor.errors import Status
 from attractor.margin import Solution
+from attractor.records import finite_or_none
 from attractor.report.constraints import conflicts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def solution_summary(solution: Solution, instance_numbers: np.ndarray) -> dict[s
     }
     for name in ("norm", "value", "margin", "gap", "kkt_residual", "norm_lower_bound"):
         values = getattr(solution, name)
-        summary[name] = [plain(value) for value in values] if several else plain(values)
+        summary[name] = [*map(finite_or_none, values)] if several else finite_or_none(values)
     found = conflicts(solution, instance_numbers)
     if found:
         summary["conflicts"] = [dataclasses.asdict(one) for one in found]
@@ -56,11 +56,6 @@ def report_summary(
     if verdict is not None:
         summary["verdict"] = verdict.summary()
     return summary
-
-
-def plain(value: float) -> float | None:
-    """A number as JSON can hold it: None where it is not finite."""
-    return float(value) if math.isfinite(value) else None
 
 
 def infeasible_count(solution: Solution) -> int:

@@ -230,17 +230,17 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
         updates, after = jax.jit(transformation.update)(gradient, state, parameters)
     except Exception as error:  # a user's transformation can raise anything
         raise raised_by_user("optimizer", name, error) from error
-    (before, shapes), (then, others) = _shapes(state), _shapes(after)
-    if (before, shapes) != (then, others):
-        what = f"arrays of {shapes} at first, and of {others}" if shapes != others else "another"
+    (structure, shapes), (after_structure, after_shapes) = _shapes(state), _shapes(after)
+    if structure != after_structure or shapes != after_shapes:
+        changed = shapes != after_shapes
+        what = f"arrays of {shapes} at first, and of {after_shapes}" if changed else "another"
         raise InvalidInputError(
             "optimizer",
             f"the state of {name} is {what} after a step",
             "Return a state of the same structure, with arrays of the same shapes",
         )
-    same = jax.tree.structure(updates) == jax.tree.structure(parameters)
-    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(updates)]
-    if not same or shapes != [np.shape(leaf) for leaf in jax.tree.leaves(parameters)]:
+    _, shapes = found = _shapes(updates)
+    if found != _shapes(parameters):
         raise InvalidInputError(
             "optimizer",
             f"the updates of {name} have the shapes {shapes}",

@@ -23,7 +23,7 @@ from attractor.analysis.bias.answer import (
 from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
-from attractor.records import Plotted, Printed, plain_table
+from attractor.records import Plotted, Printed, finite_or_none, plain_table
 from attractor.storage import save_netcdf, write_file
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class BiasMatrix(Plotted, Printed):
             **{str(name): value for name, value in self.data.attrs.items()},
             "data_sets": self.data.sizes["instance"],
             "same_selection": self.same_selection,
-            "largest_gap": _plain(float(np.nanmax(self.data["gap"].values))),
+            "largest_gap": finite_or_none(np.nanmax(self.data["gap"].values)),
             "optimizers": rows,
         }
 
@@ -211,14 +211,14 @@ class BiasMatrix(Plotted, Printed):
             "reads": str(row["reads"].item()),
             "steps": int(row["steps"]),
             "margin_ratio": {
-                name: {end: _plain(value) for end, value in ratio._asdict().items()}
+                name: {end: finite_or_none(value) for end, value in ratio._asdict().items()}
                 for name, ratio in ratios.items()
             },
             "at_least_0.97_in_own_norm": self.enough(method),
             "highest": self.highest(method),
             "answer": {**asdict(found), "norm": found.norm or None},
             "status": counts,
-            "final_norm": _plain(float(np.nanmedian(row["norm_of_W"].values[:, -1]))),
+            "final_norm": finite_or_none(np.nanmedian(row["norm_of_W"].values[:, -1])),
         }
 
     def _lines(self) -> Any:
@@ -238,7 +238,3 @@ def _empty_table(title: str) -> Table:
 
 def _or_least(found: MedianInterval) -> float:
     return -math.inf if math.isnan(found.median) else found.median
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -15,7 +14,7 @@ from attractor.analysis.rates.fit import fit_rate
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
 from attractor.checks import check_items, check_kinds, check_share
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.records import Plotted, Printed, axis_of
+from attractor.records import Plotted, Printed, axis_of, plain_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +56,7 @@ class Rates(Plotted, Printed):
     def table(self) -> Table:
         """The rates as a rich table: a slope with its interval, or that there is none to quote."""
         confidence = 100 * next(iter(self)).confidence
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = plain_table(collapse_padding=False)
         for column in ("quantity", "law"):
             table.add_column(column, no_wrap=True)
         for column in ("a", f"{confidence:g} % interval", "trials"):

@@ -31,8 +31,8 @@ from attractor.progress import ProgressBar
 _MOST_DENSE = 2000
 """Constraints up to which methods that hold a Gram matrix are faster or more exact."""
 _FEWEST_GENERATED = 500
-"""Constraints from which on solving few of them at a time is faster, where unknowns are few: 1 to 3
-times at 400 to 700 constraints, 8 to 60 times at 1,500 (but not in the Frobenius norm)."""
+"""Constraints from which on solving few of them at a time is faster, where unknowns are few: 2 to 9
+times at 500 to 700 constraints, 25 to 90 times from 1,500 on (but not in the Frobenius norm)."""
 _START_TOLERANCE = 0.1
 """Gap of a Frobenius solution from which constraint generation starts in another norm."""
 _LARGEST, _LARGEST_LINEAR = 1.5, 2.5

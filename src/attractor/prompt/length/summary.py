@@ -15,6 +15,7 @@ from attractor.prompt.length.result import (
     sentences,
     tokens_in_words,
 )
+from attractor.records import finite_or_none
 
 
 def summary(found: PromptLength, error: float) -> dict[str, Any]:
@@ -54,11 +55,11 @@ def _required(found: PromptLength, place: int) -> dict[str, Any]:
     return {
         "error": float(found.errors[place]),
         "tokens": _shares(found.required[:, place]),
-        "tokens_of_worst": _plain(found.required[worst, place]),
+        "tokens_of_worst": finite_or_none(found.required[worst, place]),
         "score_deviation_of_worst": float(found.score_deviation[worst]),
         "judgment": {"0.5": judgment(half), "0.95": judgment(most)},
         "tokens_for_output": _shares(found.required_for_output[:, place]),
-        "out_of_reach": _plain(found.out_of_reach[place]),
+        "out_of_reach": finite_or_none(found.out_of_reach[place]),
     }
 
 
@@ -113,12 +114,9 @@ def _at(found: PromptLength, place: int) -> dict[str, Any]:
 
 def _shares(values: Float[np.ndarray, "query"]) -> dict[str, float | None]:
     found = quantiles(values)
-    return {f"{share:g}": _plain(value) for share, value in zip(QUANTILES, found, strict=True)}
+    shares = zip(QUANTILES, found, strict=True)
+    return {f"{share:g}": finite_or_none(value) for share, value in shares}
 
 
 def _middle(values: Float[np.ndarray, "query"]) -> float | None:
-    return _plain(np.median(values)) if values.size else None
-
-
-def _plain(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return finite_or_none(np.median(values)) if values.size else None
