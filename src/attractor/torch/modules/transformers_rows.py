@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -39,10 +40,12 @@ class Known:
     """What does not change while a model is trained.
 
     Attributes:
+        inside: The module that calls attention, itself or inside of it; not kept alive by this.
         frame: The frame of keys and queries.
         bilinear: Whether softmax of ``k^T q`` is the module's own attention, for every head.
     """
 
+    inside: weakref.ref[torch.nn.Module]
     frame: Frame
     bilinear: Bool[np.ndarray, "heads"]
 
@@ -116,33 +119,28 @@ def transformers_rows(
             "Keep weights in float32 and train under torch.autocast",
         )
     given = _without_caches(given)
-    calls = _calls(root, module, given)
-    kind = type(module).__name__
-    if len(calls) != 1:
-        raise InvalidInputError(
-            "module",
-            f"{kind} called attention {len(calls)} times through transformers' interface",
-            "Give the module that makes queries and keys, or a torch.nn.MultiheadAttention",
-        )
-    (call,) = calls
-    if not (call.query.isfinite().all() and call.key.isfinite().all()):
-        raise NotFiniteError("run", "queries or keys hold NaN or infinity", "Lower the step size")
     if module not in known:
-        frame = _frame(root, module, given, call)
+        first = _only_call(module, _calls(root, module, given))
+        frame = _frame(root, module, given, first)
         if frame is None:
+            kind = type(module).__name__
             raise InvalidInputError(
                 "module", f"positions rotate keys of {kind} in a way that is not known", _INSTEAD
             )
-        known[module] = Known(frame, _bilinear(call))
+        known[module] = Known(weakref.ref(first.module), frame, _bilinear(first))
     about = known[module]
+    calls: list[Call] = []
     found: list[Projections | None] = []
-    with watching([call.module]) as watched:
+    inside = about.inside()
+    with watching([] if inside is None else [inside]) as watched:
 
-        def receive(again: Call) -> None:
-            found.append(watched.projections(again, about.frame))
+        def receive(call: Call) -> None:
+            calls.append(call)
+            found.append(watched.projections(call, about.frame) if _is_finite(call) else None)
 
         with calls_of(root, receive):
             module(**given)
+    call = _only_call(module, calls)
     allowed = call.allowed.cpu().numpy()
     rows = np.min(allowed.any(-1), axis=1)
     if not call.cross and allowed.shape[2] == allowed.shape[3]:
@@ -157,6 +155,29 @@ def transformers_rows(
         found[0],
         about.bilinear,
     )
+
+
+def _only_call(module: torch.nn.Module, calls: list[Call]) -> Call:
+    """The one call of attention that a module makes.
+
+    Raises:
+        InvalidInputError: If it makes none, or several.
+        NotFiniteError: If queries or keys are not finite.
+    """
+    if len(calls) != 1:
+        raise InvalidInputError(
+            "module",
+            f"{type(module).__name__} called attention {len(calls)} times through transformers' "
+            "interface",
+            "Give the module that makes queries and keys, or a torch.nn.MultiheadAttention",
+        )
+    if not _is_finite(calls[0]):
+        raise NotFiniteError("run", "queries or keys hold NaN or infinity", "Lower the step size")
+    return calls[0]
+
+
+def _is_finite(call: Call) -> bool:
+    return bool(call.query.isfinite().all() and call.key.isfinite().all())
 
 
 def _calls(root: torch.nn.Module, module: torch.nn.Module, given: Mapping[str, Any]) -> list[Call]:
