@@ -31,7 +31,7 @@ from attractor.audit.multiple import (
 )
 from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.prompt_limit import ERRORS, prompt_limit
-from attractor.audit.result import VARIABLES, Audit, Learnable
+from attractor.audit.result import NEGLIGIBLE, VARIABLES, Audit, Learnable
 from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
 from attractor.checks import (
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""
-NEGLIGIBLE = 0.05
-"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
 _DRAWS = "draw"
 _AXES = {
     "accuracy_null": ("null", _DRAWS),
