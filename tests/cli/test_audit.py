@@ -8,8 +8,8 @@ from made_checkpoints import moved_along_the_solution
 
 from attractor.audit import load_captured, load_checkpoint_audit, planted_heads
 from attractor.audit.result import load_audit
-from attractor.cli.audit import parse_heads, parse_layers
-from attractor.cli.session import ExitCode
+from attractor.cli.audit import expected_work, parse_heads, parse_layers
+from attractor.cli.session import LONG, ExitCode
 from attractor.errors import InvalidInputError
 from attractor.provenance import read_provenance
 
@@ -154,6 +154,36 @@ def model(tmp_path):
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [
+        ("--layers", "1,6", "layers: there is no layer 6. Give some of 0 to 5."),
+        ("--heads", "0.3,9.3", "heads: there is no layer 9. Give some of 0 to 5."),
+        ("--heads", "1.12", "heads: layer 1 has no head 12. Give heads from 0 to 11."),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused_before_it_is_loaded(
+    run_json, model, tmp_path, fake_torch, option, value, named
+):
+    (tmp_path / "texts.txt").write_text("one two\nthree\n")
+    (model / "config.json").write_text('{"num_hidden_layers": 6, "num_attention_heads": 12}')
+    result = run_json("audit", model, "texts.txt", option, value)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT and fake_torch == []
+    assert named in " ".join(result.stderr.split())
+    (model / "config.json").write_text("{")
+    result = run_json("audit", model, "texts.txt", option, value)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT and "config.json" in result.stderr
+
+
+def test_the_time_said_is_that_of_what_is_asked():
+    what, seconds = expected_work(72, 200, 64, 99)
+    assert (what, seconds) == ("Capture and audit of 72 heads", pytest.approx(120))
+    assert expected_work(None, 200, 64, 99) == ("Capture and audit of a model of 72 heads", seconds)
+    what, few = expected_work(1, 200, 64, 99)
+    assert what == "Capture and audit of 1 head" and few < LONG  # and nothing is said
+    assert expected_work(12, 400, 64, 99)[1] == 2 * expected_work(12, 200, 64, 99)[1]
 
 
 def test_checkpoints_are_captured_with_the_same_texts(run_json, model, tmp_path, fake_torch):
