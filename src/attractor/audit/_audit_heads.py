@@ -156,7 +156,8 @@ def audit_heads(
         for number in numbers:
             layer = captured.layer(number)
             mine = heads_of(number, layer, chosen)
-            done = {head: finished.read(number, head, layer) for head in mine}
+            names = {head: f"head_{number}_{head}" for head in mine}
+            done = {head: finished.read(names[head], [layer], head) for head in mine}
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
             advance((len(mine) - len(todo)) / len(mine))
@@ -166,7 +167,7 @@ def audit_heads(
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
                     found[number, head] = answer
-                    finished.write(number, head, layer, answer)
+                    finished.write(names[head], [layer], head, answer)
                     advance(1 / len(mine))
     return Audit(_assembled(captured, found, settings, question))
 

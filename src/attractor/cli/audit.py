@@ -212,6 +212,7 @@ def audit(
                     norms=norm or NORMS[:1],
                     seed=seed,
                     progress=current.progress,
+                    store=store,
                 )
             margins = (
                 {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
@@ -252,6 +253,7 @@ def audit(
                 captures=() if captured_before else files,
                 control=controlled,
                 checkpoints=moved,
+                progress=current.progress,
             )
             current.wrote("report", out / PAGE, **written)
 
