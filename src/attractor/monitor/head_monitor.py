@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 KIND = "records of attention heads"
 """The kind of a file of them."""
+FREE = 5.0
+"""Seconds of records that no budget counts: they would else be missing where training is short."""
 _RANDOM = "random matrices in place of heads"
 
 
@@ -46,8 +48,9 @@ class HeadMonitor(Plotted, Printed):
     solved for from the multipliers before. A selection that no matrix can make is recorded as
     infeasible.
 
-    Records keep to ``budget``, a share of the time since the first call: a record that would exceed
-    it is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
+    Records keep to ``budget``, a share of the time since the first call, and five seconds besides,
+    so that small models have all their records at the same steps: a record that would exceed both
+    is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
     record is never cut short, so that the time used exceeds the share by one record at most, where
     one takes longer than those before it; or by the time of one call that heads share, as it
     would have to be made again for heads that it is not used for at once. With ``budget=None``
@@ -93,8 +96,9 @@ class HeadMonitor(Plotted, Printed):
             every: Steps from one record to the next.
             geometry: The norm to solve in: that of the optimizer, "frobenius" for gradient descent
                 on the matrix, "nuclear" for gradient descent on its factors.
-            budget: Share of the loop's time that records may take, or None for no limit. What
-                they cost besides, such as caches that the loop finds cold, comes on top.
+            budget: Share of the loop's time that records may take beyond the first five seconds,
+                or None for no limit. What they cost besides, such as caches that the loop finds
+                cold, comes on top.
             tolerance: Relative duality gap to reach.
             max_constraints: Most constraints, one for each query and token it leaves out, that a
                 probe batch may make.
@@ -178,7 +182,9 @@ class HeadMonitor(Plotted, Printed):
         elapsed = self._budget.elapsed
         return self._budget.spent / elapsed if elapsed > 0 else 0.0
 
-    def compare_with_random(self, draws: int = 19, seed: int = 0) -> None:
+    def compare_with_random(
+        self, draws: int = 19, seed: int = 0
+    ) -> dict[str, Float[np.ndarray, "draw"]]:
         """Finds the margin ratios of random matrices in place of each head, for the table.
 
         A margin ratio has no scale of its own: a head of a hundredth may be far above what weights
@@ -190,6 +196,10 @@ class HeadMonitor(Plotted, Printed):
         Args:
             draws: How many for each head. A head above all 19 is so by chance once in 20 times.
             seed: Their seed.
+
+        Returns:
+            The ratios by the name of the head, which ``random_ratios`` keeps; heads that were never
+            compared with a solution are not among them.
         """
         draws, seed = check_count("draws", draws), check_seed("seed", seed)
         self.random_ratios = {
@@ -198,6 +208,7 @@ class HeadMonitor(Plotted, Printed):
             if (found := watch.random_ratios(draws, generator(seed, place, purpose=_RANDOM)))
             is not None
         }
+        return dict(self.random_ratios)
 
     def to_xarray(self) -> xr.Dataset:
         """All records as labeled arrays over step, head, sequence and query.
@@ -226,7 +237,8 @@ class HeadMonitor(Plotted, Printed):
             console.print(line, highlight=False, markup=False)
         share = 100 * self.overhead
         digits = ".0f" if share >= 10 else ".2g"
-        console.print(f"{share:{digits}} % of the time went into records", highlight=False)
+        spent = f"{share:{digits}} % of the time, {self._budget.spent:.2g} s,"
+        console.print(f"{spent} went into records", highlight=False)
 
     def _waiting(self) -> list[str]:
         """The heads that are due, those first that were compared with a solution longest ago."""
@@ -387,8 +399,8 @@ class Budget:
         return 0.0 if self._start is None else self._clock() - self._start
 
     def allows(self, seconds: float) -> bool:
-        """Whether so many seconds more stay within the share."""
-        return self.share is None or self.spent + seconds <= self.share * self.elapsed
+        """Whether so many seconds more stay within the share and what is free."""
+        return self.share is None or self.spent + seconds <= FREE + self.share * self.elapsed
 
     @contextlib.contextmanager
     def charged(self) -> Iterator[Stopwatch]:
