@@ -237,8 +237,7 @@ class HeadMonitor(Plotted, Printed):
             console.print(line, highlight=False, markup=False)
         share = 100 * self.overhead
         digits = ".0f" if share >= 10 else ".2g"
-        spent = f"{share:{digits}} % of the time, {self._budget.spent:.2g} s,"
-        console.print(f"{spent} went into records", highlight=False)
+        console.print(f"{share:{digits}} % of the time went into records", highlight=False)
 
     def _waiting(self) -> list[str]:
         """The heads that are due, those first that were compared with a solution longest ago."""
