@@ -6,6 +6,7 @@ import pytest
 import attractor as at
 from attractor.errors import InvalidInputError
 from attractor.monitor import HeadMonitor, HeadRecord, RecordStatus, WatchedHead
+from attractor.monitor.seen import records_seen
 from attractor.monitor.table import latest_table, notes, reading
 
 RNG = np.random.default_rng(0)
@@ -55,6 +56,16 @@ def test_tokens_have_their_texts_or_else_their_positions():
     assert cells(record(1.0), words[:1])["selects most often"].startswith("position")
     assert cells(record(1.0), draws=[0.5, 0.25])["largest of random"] == "0.5000"
     assert set(cells(None).values()) == {"head", "-"}
+
+
+def test_a_picture_of_records_says_what_is_seen_in_it():
+    monitor = HeadMonitor(WatchedHead("a", lambda W: W, (KEYS, QUERIES)), every=1, budget=None)
+    assert records_seen(monitor.to_xarray()) == "No records yet."
+    for step in range(2):
+        monitor(step, W * (1 + step))
+    said = records_seen(monitor.to_xarray())
+    assert said.startswith("Steps 0 to 1. a: highest weight rises from ")
+    assert "margin ratio stays near " in said and said == monitor._seen()
 
 
 def test_random_matrices_are_held_against_what_they_select_themselves():

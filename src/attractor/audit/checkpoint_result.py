@@ -109,6 +109,12 @@ class CheckpointAudit(Plotted, Printed):
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "checkpoint_figure", self.data
 
+    def _seen(self) -> str:
+        from attractor.audit.checkpoint_words import movements_of
+        from attractor.audit.seen import movements_seen
+
+        return movements_seen(movements_of(self.data))
+
     def _print(self, console: Console) -> None:
         from attractor.audit.checkpoint_words import movement_sentences, movements_of
         from attractor.audit.columns import movement_layers, movement_table

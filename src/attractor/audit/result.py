@@ -178,6 +178,12 @@ class Audit(Plotted, Printed):
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "audit_map_figure", self.data
 
+    def _seen(self) -> str:
+        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.seen import map_seen
+
+        return map_seen(by_clearness(heads(self.data)))
+
     def _print(self, console: Console) -> None:
         from attractor.audit.columns import head_table, layer_table
         from attractor.audit.heads import asked_for_margins, by_clearness, heads

@@ -21,6 +21,7 @@ from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
+from attractor.monitor.seen import records_seen
 from attractor.monitor.shared_calls import SharedCalls
 from attractor.monitor.table import latest_record, latest_table, notes
 from attractor.monitor.watch import Watch
@@ -228,6 +229,9 @@ class HeadMonitor(Plotted, Printed):
 
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "heads_figure", self.to_xarray()
+
+    def _seen(self) -> str:
+        return records_seen(self.to_xarray())
 
     def _print(self, console: Console) -> None:
         latest = {name: latest_record(records) for name, records in self.records.items()}

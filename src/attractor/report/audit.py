@@ -39,6 +39,14 @@ from attractor.audit.heads import (
     verdict,
 )
 from attractor.audit.result import Audit, Margin
+from attractor.audit.seen import (
+    accuracy_seen,
+    control_seen,
+    curves_seen,
+    map_seen,
+    movements_seen,
+    texts_seen,
+)
 from attractor.audit.summary import curve_numbers, summary
 from attractor.audit.words import (
     calibration_sentence,
@@ -48,14 +56,6 @@ from attractor.audit.words import (
     prompt_sentence,
 )
 from attractor.provenance import Provenance
-from attractor.report.audit_seen import (
-    accuracy_seen,
-    control_seen,
-    curves_seen,
-    map_seen,
-    movements_seen,
-    texts_seen,
-)
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Link, Section, Table
 from attractor.storage import save_netcdf

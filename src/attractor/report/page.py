@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-_INTERVAL = re.compile(r" (?=\[)|(?<=,) (?=[-.\d]+\])")
-"""Spaces in ``.5 [.4, .6]``."""
 _LARGER = 1.4
 """A figure of a page's width is as wide as the column, and narrower ones have text as large."""
 
@@ -221,20 +219,11 @@ def _section(section: Section, figures: Path, level: int) -> str:
     return "\n".join([f"<details{state}><summary>{heading}</summary>", *parts, "</details>"])
 
 
-def _unbroken(cell: str, interval: bool) -> str:
-    """A cell whose shares, and intervals, stay on a line each."""
-    cell = cell.replace(" %", "\N{NO-BREAK SPACE}%")
-    return _INTERVAL.sub("\N{NO-BREAK SPACE}", cell) if interval else cell
-
-
 def _table(table: Table, heading: str) -> str:
-    head = "".join(
-        f'<th scope="col">{_unbroken(html.escape(name), interval=False)}</th>'
-        for name in table.header
-    )
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
         f'<tr><th scope="row">{_words(first)}</th>'
-        + "".join(f"<td>{_unbroken(_words(cell), not table.words)}</td>" for cell in cells)
+        + "".join(f"<td>{_words(cell)}</td>".replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells)
         + "</tr>"
         for first, *cells in table.rows
     )
