@@ -22,7 +22,8 @@ def nearest_constraints(
     order = np.lexsort((problem.margins(W), query, sequence))
     changes = (np.diff(sequence[order]) != 0) | (np.diff(query[order]) != 0)
     first = np.flatnonzero(np.concatenate([[True], changes]))
-    place = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
+    lengths = np.diff(np.append(first, len(order)))
+    place = np.arange(len(order)) - np.repeat(first, lengths)
     nearest = np.zeros(len(order), bool)
     nearest[order[place < count]] = True
     return nearest
