@@ -27,6 +27,16 @@ def test_a_row_for_each_head():
     assert [row[header.index("sinks")] for row in rows] == ["20 %", "100 %"]
 
 
+def test_columns_of_which_nothing_is_known_are_left_out():
+    data = judged("too few queries", "too few queries")
+    for variable in [
+        one for one in data if one.startswith(("accuracy", "advantage", "p", "chance"))
+    ]:
+        if data[variable].dtype.kind == "f":
+            data[variable][:] = float("nan")
+    assert head_table(heads(data))[0] == ("head", "pairing", "selects", "sinks", "prompt")
+
+
 def test_prompts_have_a_column_where_a_length_brings_a_head_near_its_limit():
     data = judged("learnable", "learnable")
     data["prompt"][0] = ["no limit in reach", "not asked: one token"]

@@ -163,7 +163,7 @@ HEADS = (
     Column(
         "sinks",
         "share of queries that attend most to a token that is no content",
-        lambda one: percent(None if one.get("sink_share") is None else round(one["sink_share"], 2)),
+        lambda one: "-" if one.get("sink_share") is None else f"{100 * one['sink_share']:.0f} %",
     ),
 )
 """The columns of every head."""
@@ -178,13 +178,13 @@ PROMPT = Column(
 
 
 def head_table(found: list[Head], *, without: Collection[str] = ()) -> Table:
-    """A row for each head, in the order given.
+    """A row for each head, in the order given; columns of which nothing is known are left out.
 
     Args:
         found: Heads, as ``heads`` returns them.
         without: Columns to leave out.
     """
-    columns = [*HEADS]
+    columns = [one for one in HEADS if any(one.cell(head) != "-" for head in found)]
     if asked_for_margins(found):
         columns.append(MARGIN)
     if limits_in_reach(found):
