@@ -11,13 +11,12 @@ from attractor.audit.columns import (
     head_table,
     layer_table,
     margin_table,
-    movement_layers,
-    movement_table,
     null_table,
     prompt_table,
 )
 from attractor.audit.glossary import explained, glossary
 from attractor.audit.heads import heads
+from attractor.audit.movement_columns import movement_layers, movement_table
 from attractor.audit.result import Prompt
 from attractor.prompt.length.result import LEVELS, NEVER
 

@@ -117,7 +117,7 @@ class CheckpointAudit(Plotted, Printed):
 
     def _print(self, console: Console) -> None:
         from attractor.audit.checkpoint_words import movement_sentences, movements_of
-        from attractor.audit.columns import movement_layers, movement_table
+        from attractor.audit.movement_columns import movement_layers, movement_table
 
         found = movements_of(self.data)
         for line in movement_sentences(self.data):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.audit.columns import counted, direction_of, percent
+from attractor.audit.columns import counted, percent
+from attractor.audit.movement_columns import direction_of
 from attractor.records import finite_or_none
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from attractor.audit.checkpoint_result import Direction, Size
 from attractor.audit.columns import (
     HEADS,
     LAYERS,
-    MOVED_LAYERS,
-    MOVEMENTS,
     NULLS,
     PROMPT,
     Column,
@@ -19,6 +17,7 @@ from attractor.audit.columns import (
     margin_columns,
     prompt_columns,
 )
+from attractor.audit.movement_columns import MOVED_LAYERS, MOVEMENTS
 from attractor.audit.nulls import Null
 from attractor.audit.result import Learnable, Margin, Prompt
 from attractor.audit.word import Word

@@ -17,11 +17,9 @@ from attractor.audit.checkpoint_result import CheckpointAudit, Direction
 from attractor.audit.checkpoint_words import movement_sentences, movements_of
 from attractor.audit.columns import (
     control_table,
-    direction_of,
     head_table,
     limits_in_reach,
     margin_table,
-    movement_table,
     null_table,
     percent,
     prompt_table,
@@ -38,6 +36,7 @@ from attractor.audit.heads import (
     name,
     verdict,
 )
+from attractor.audit.movement_columns import direction_of, movement_table
 from attractor.audit.result import Audit, Margin
 from attractor.audit.seen import (
     accuracy_seen,
