@@ -11,7 +11,6 @@ from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
-    END,
     compared_with_solutions,
     limits_of_optimal_tokens,
 )
@@ -52,12 +51,12 @@ def agree(found, recorded, rounding):
 
 @pytest.fixture(scope="module")
 def published():
-    return compared_with_solutions(request(), PUBLISHED, END).isel(record=-1)
+    return compared_with_solutions(request(), PUBLISHED).isel(record=-1)
 
 
 @pytest.fixture(scope="module")
 def exact():
-    return compared_with_solutions(request(), EXACT, END).isel(record=-1)
+    return compared_with_solutions(request(), EXACT).isel(record=-1)
 
 
 def matched(data, p):
@@ -88,12 +87,12 @@ def test_divergences_between_solutions():
 def test_a_constant_in_the_norm_makes_the_published_floor(published, exact):
     """Exact gradients stop there with it; gradients that cancel go astray without it."""
     floors = {1.75: 0.0138, 2.0: 0.0065}
-    alone = compared_with_solutions(request(), EXACT_WITH_EPS, END).isel(record=-1)
+    alone = compared_with_solutions(request(), EXACT_WITH_EPS).isel(record=-1)
     for p, floor in floors.items():
         assert matched(published, p).mean() == pytest.approx(floor, abs=0.003)
         assert matched(alone, p).mean() == pytest.approx(floor, abs=0.003)
         assert np.median(matched(exact, p)) < floor / 2
-    free = compared_with_solutions(request(20), PUBLISHED._replace(eps=0.0), END).isel(record=-1)
+    free = compared_with_solutions(request(20), PUBLISHED._replace(eps=0.0)).isel(record=-1)
     assert matched(free, 1.75).mean() > 0.1
 
 
