@@ -104,6 +104,7 @@ def blank_pictures(monkeypatch):
 
     def save_blank(figure, *arguments, **options):
         figure.clear()
+        figure.set_size_inches(0.5, 0.5)
         save_figure(figure, *arguments, **options)
 
     monkeypatch.setattr(plots, "save_figure", save_blank)
