@@ -3,12 +3,14 @@
 import numpy as np
 import optax
 import pytest
+import xarray as xr
 
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
+from attractor.papers.mirror_descent.figures import _random_data
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
     compared_with_solutions,
@@ -57,6 +59,20 @@ def published():
 @pytest.fixture(scope="module")
 def exact():
     return compared_with_solutions(request(), EXACT).isel(record=-1)
+
+
+def test_figures_of_a_folder_measure_the_same_once(monkeypatch, tmp_path):
+    asked = []
+
+    def compared(request, protocol, tokens, head):
+        asked.append((request.shared, tokens.instances, protocol.name))
+        return xr.Dataset()
+
+    monkeypatch.setattr(_random_data, "_compared", compared)
+    for shared, seeds in ((tmp_path, 2), (tmp_path, 2), (tmp_path, 3), (None, 2), (None, 2)):
+        compared_with_solutions(Request("paper", {"seeds": seeds}, shared=shared), EXACT)
+    once = [(tmp_path, 2, "exact"), (tmp_path, 3, "exact")]
+    assert asked == [*once, (None, 2, "exact"), (None, 2, "exact")]
 
 
 def matched(data, p):
