@@ -62,7 +62,7 @@ def compared_with_solutions(request: Request, protocol: Protocol) -> xr.Dataset:
 def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: LinearHead) -> xr.Dataset:
     """Trains with every exponent and measures."""
 
-    def run(p: float) -> Trajectory:
+    def with_exponent(p: float) -> Trajectory:
         return trained(
             request,
             protocol,
@@ -77,10 +77,9 @@ def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: Linear
     found = {}
     with request.bar(f"training, {protocol.name}", len(EXPONENTS)) as bar:
         # Side by side, as each compiles a program of its own; the longest first.
-        for p, trajectory in in_threads(
-            run, sorted(EXPONENTS, key=STEPS.__getitem__, reverse=True)
-        ):
-            found[p] = trajectory
+        order = sorted(EXPONENTS, key=STEPS.__getitem__, reverse=True)
+        for p, run in in_threads(with_exponent, order):
+            found[p] = run
             bar(1)
     runs = {p: found[p] for p in EXPONENTS}
     ends = {
