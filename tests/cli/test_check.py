@@ -34,6 +34,7 @@ def test_quiet_prints_nothing(run, file, tmp_path):
     assert (result.stdout, result.stderr) == ("", "")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_infeasible_still_writes_a_report(run_json, contradictory, tmp_path):
     found, result = run_json("check", contradictory, "--out", tmp_path / "report", *QUICK)
     assert result.exit_code == found["exit_code"] == ExitCode.INFEASIBLE
@@ -141,6 +142,7 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_several_data_sets(run_json, file, tmp_path):
     one = load(file)
     several = {
@@ -166,6 +168,7 @@ def joint(tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_joint_training_from_a_head_of_zero_is_held_against_the_relaxed_problem(
     run, run_json, joint, tmp_path
 ):
