@@ -16,13 +16,14 @@ from attractor.cli.options import (
     Steps,
     TokenFile,
     recorded,
+    report_output,
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
 from attractor.cli.verdicts import has_arrived, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def check(
     """Predicts, trains, compares and reports."""
     arguments = recorded(locals())
     with session("check", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("check", out)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
         from attractor.analysis import verify

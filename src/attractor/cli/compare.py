@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
 EPILOG = ending(
@@ -33,7 +33,7 @@ def compare(
     """Compares two results."""
     with session("compare", as_json=as_json, quiet=quiet, out=[out]) as current:
         inputs = [Input("FIRST", first), Input("SECOND", second)]
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], inputs)
+        check_paths([report_output("compare", out)], inputs)
         for name, path in (("FIRST", first), ("SECOND", second)):
             if not path.exists():
                 raise InvalidInputError(

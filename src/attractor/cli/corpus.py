@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.corpus import CORPUS_LAYOUT, CorpusCase
 from attractor.next_token.vocabulary import MOST_TRAINED
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def corpus(
     """Reads a corpus, finds its structure, trains, and reports."""
     arguments = recorded(locals())
     with session("corpus", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("corpus", out)], [Input("FILE", file)])
         existing_file(file, CorpusCase.missing)
         if train and vocabulary is not None and vocabulary >= MOST_TRAINED:
             raise InvalidInputError(

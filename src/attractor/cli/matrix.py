@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
+from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
-from attractor.storage import OutputFolder, check_paths
+from attractor.storage import check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def matrix(
     with session("matrix", as_json=as_json, quiet=quiet, out=[out]) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)])
+        check_paths([report_output("matrix", out)])
 
         from attractor.analysis.bias import (
             NORMS,

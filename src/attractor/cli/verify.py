@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
 from attractor.cli.verdicts import has_arrived, longer_training, say_verdict
 from attractor.errors import InvalidInputError
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
 EPILOG = ending(
@@ -41,7 +41,7 @@ def verify(
 ) -> None:
     """Verifies a saved run."""
     with session("verify", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("RUN", run)])
+        check_paths([report_output("verify", out)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
             raise InvalidInputError(

@@ -204,7 +204,9 @@ def write_audit_report(
     ordered = by_clearness(heads(data))
     names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
     title = "What the heads select, against chance"
-    with report_folder(directory, title, source, numbers, provenance=provenance, **names) as report:
+    with report_folder(
+        directory, title, source, numbers, "audit", provenance=provenance, **names
+    ) as report:
         audit.save(report.place / AUDIT)
         report.findings += numbers["findings"]
         figure = report.picture(MAP, plots.audit_map_figure(data), map_seen(ordered))

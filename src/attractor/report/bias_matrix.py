@@ -69,7 +69,9 @@ def write_bias_report(
     """
     summary = matrix.summary()
     several = len(matrix.methods) > 1
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    with report_folder(
+        directory, title, source, summary, "matrix", provenance=provenance
+    ) as report:
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))

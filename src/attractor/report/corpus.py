@@ -171,7 +171,9 @@ def write_corpus_report(
         InvalidInputError: If the folder holds something else.
     """
     summary, title = report.summary(), "What a corpus hides"
-    with report_folder(directory, title, source, summary, provenance=provenance) as folder:
+    with report_folder(
+        directory, title, source, summary, "corpus", provenance=provenance
+    ) as folder:
         folder.findings += _findings(report)
         folder.sections += [
             _assumptions(report, folder),

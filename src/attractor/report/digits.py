@@ -60,7 +60,7 @@ def write_digits_report(
         f"{summaries[0]['data_sets']} data sets of each size, "
         f"n = {', '.join(str(result.n) for result in results)} images."
     )
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    with report_folder(directory, title, source, summary, "demo", provenance=provenance) as report:
         shown = _draw(report, results)
         for result in results:
             write_verdict_data(report.place, result.verdict, f"_n{result.n}")
