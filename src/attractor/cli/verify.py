@@ -11,7 +11,7 @@ from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
-from attractor.cli.verdicts import has_arrived, longer_training, say_verdict
+from attractor.cli.verdicts import has_arrived, longer_training, naming_norms, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
@@ -54,13 +54,8 @@ def verify(
 
         norm = None if geometry is None else load_geometry(geometry)
         trajectory = Trajectory.load(file)
-        try:
+        with naming_norms(current, geometry):
             verdict = verify_run(trajectory, geometry=norm)
-        except InvalidInputError as error:
-            if geometry is not None or error.argument != "geometry":
-                raise
-            remedy = f"Give a norm to compare in: {current.again(norm='frobenius')}"
-            raise InvalidInputError("norm", error.problem, remedy) from None
         say_verdict(current, verdict)
         if not has_arrived(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"

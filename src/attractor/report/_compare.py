@@ -17,6 +17,7 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.analysis.bias.answer import MedianInterval, median_interval
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
 from attractor.records import axis_of
 from attractor.report.run_comparison import ComparedNumber, RunComparison
 from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, side_of
@@ -40,7 +41,11 @@ _SINGLE = "Single numbers, without intervals."
 
 
 def compare(
-    first: Compared, second: Compared, *, names: Sequence[str] | None = None
+    first: Compared,
+    second: Compared,
+    *,
+    names: Sequence[str] | None = None,
+    geometry: Geometry | str | None = None,
 ) -> RunComparison:
     """Puts two results of one kind side by side: settings that differ, numbers, differences.
 
@@ -55,13 +60,15 @@ def compare(
             file of a run.
         second: Another of that kind.
         names: What to call them; default: the names of folders, or "first" and "second".
+        geometry: The norm to verify runs in, such as one's own; default: those they descended.
 
     Raises:
-        InvalidInputError: If one is none of these, or they are of different kinds.
+        InvalidInputError: If one is none of these, they are of different kinds, or a norm is given
+            where they are no runs.
         FileFormatError: If a file of a report is damaged.
     """
     called = _names(first, second, names)
-    a, b = side_of("first", first), side_of("second", second)
+    a, b = side_of("first", first, geometry), side_of("second", second, geometry)
     if a.kind != b.kind:
         raise InvalidInputError(
             "second", f"it is of kind {b.kind}, and the first of kind {a.kind}", "Give two of one"

@@ -16,6 +16,7 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.checks import check_path
 from attractor.containers import read_json, read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.geometry import Geometry
 from attractor.provenance import Provenance, data_hash, read_provenance
 from attractor.training import Trajectory
 
@@ -51,28 +52,36 @@ class Side:
     same_trials: str = ""
 
 
-def side_of(argument: str, given: Any) -> Side:
+def side_of(argument: str, given: Any, geometry: Geometry | str | None = None) -> Side:
     """Reads one side.
 
     Args:
         argument: The name to use in errors.
         given: A result, or the path of a report's folder or of a saved run.
+        geometry: The norm that a run is verified in; default: the one that it descended.
 
     Raises:
-        InvalidInputError: If it is none of these.
+        InvalidInputError: If it is none of these, or a norm is given and it is no run.
         FileFormatError: If a file of it is damaged.
     """
+    place = Path(check_path(argument, given)) if isinstance(given, str | os.PathLike) else None
+    if place is not None and place.is_file() and place.suffix == ".nc":
+        if not (place.parent / _MEASURES).is_file():
+            given = Trajectory.load(place)
     if isinstance(given, Trajectory):
-        given = verify(given)
+        given = verify(given, geometry=geometry)
+    elif geometry is not None:
+        raise InvalidInputError(
+            "geometry",
+            f"{argument} is no run, and was compared in a norm of its own when it was made",
+            "Leave the norm out, or give two runs",
+        )
     if isinstance(given, Verdict):
         return _of_verdict(given)
     if isinstance(given, BiasMatrix):
         return _of_matrix(given)
-    if not isinstance(given, str | os.PathLike):
+    if place is None:
         raise InvalidInputError(argument, f"it is a {type(given).__name__}", _REMEDY)
-    place = Path(check_path(argument, given))
-    if place.is_file() and place.suffix == ".nc" and not (place.parent / _MEASURES).is_file():
-        return _of_verdict(verify(Trajectory.load(place)))
     return _of_folder(argument, place.parent if place.is_file() else place)
 
 

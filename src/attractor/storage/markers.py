@@ -49,4 +49,4 @@ def _said(head: str) -> Any:
         return found[1]
     _, earlier, rest = head.partition(_EARLIER)
     record = json.loads(rest.partition("</script>")[0]) if earlier else {}
-    return {"claim": "claims", "report": record.get("name")}.get(record.get("kind"))
+    return "claims" if record.get("kind") == "claim" else record.get("name")
