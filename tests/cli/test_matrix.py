@@ -61,7 +61,7 @@ def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):
     ]
     assert rows["my_slow:slow"]["outcome"] == "has not begun"
     words = " ".join(result.stderr.split())
-    assert "has not begun; trying a step of 0.001" in words
+    assert "not far enough from its start; trying a step of 0.001" in words
     assert "Raise the step, or take many more steps" in words
 
 

@@ -39,4 +39,6 @@ def test_a_run_in_a_norm_of_one_s_own_is_verified_compared_and_reproduced(
     assert "in this order" in refused(*page, "--norm", "x:A", "--norm", "y:B")
     found, result = run_json(*page, "--norm", "own_rows:RowSums")
     assert found["same"] and found["compared"] > 20, result.stderr
-    assert refused("compare", "report", "report", "--norm", "l_1").startswith("norm: first is no")
+    assert refused("compare", "report", "report", "--norm", "l_1").startswith(
+        "norm: neither is a run"
+    )

@@ -131,8 +131,7 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
-        current.say(found.table(), found.answers_table())
-        current.say(*(f"* {name}: {found.answer(name)}" for name in found.methods))
+        current.show(found)
         _next(current, found, methods if optimizer else (), size)
         if out is None:
             current.result(**found.summary())

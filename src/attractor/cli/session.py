@@ -134,13 +134,18 @@ class Session:
         self._result.setdefault("next", []).append(command)
         self.say_lines([f"Next, {why}: {command}" if why else f"Next: {command}"])
 
-    def again(self, **options: Any) -> str:
+    def again(self, *, elsewhere: bool = True, **options: Any) -> str:
         """The command line as it was given, with other values of some options.
 
         Args:
+            elsewhere: Whether a report goes to another folder, so that the one written stays.
             options: Values by name; ``max_steps=5`` is ``--max-steps 5``, True an option alone.
         """
         words = ["attractor", *called]
+        if elsewhere and (out := _given("--out", words)) is not None:
+            name, _, number = out.rstrip("/").rpartition("-")
+            counted = name and number.isdigit()
+            options["out"] = f"{name}-{int(number) + 1}" if counted else f"{out.rstrip('/')}-2"
         for name, value in options.items():
             option = f"--{name.replace('_', '-')}"
             while option in words:
@@ -157,6 +162,17 @@ class Session:
             sys.stdout.write(json.dumps(_finite(head | self._result), allow_nan=False) + "\n")
             interruption.answered = True
             sys.stdout.flush()
+
+
+def _given(option: str, words: Sequence[str]) -> str | None:
+    """The last value of an option in a command line, or None."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    values = [
+        after if word == option else word.partition("=")[2]
+        for word, after in pairs
+        if word == option or word.startswith(f"{option}=")
+    ]
+    return values[-1] if values else None
 
 
 def _finite(value: Any) -> Any:

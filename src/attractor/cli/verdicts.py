@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from attractor.analysis import Verdict
     from attractor.training import Trajectory
 
+_MOST_TOKENS = 40
+"""Tokens of a selection that is suggested."""
+
 
 def say_verdict(current: Session, verdict: Verdict) -> None:
     """Prints the table of a verdict, and what it means; the problem is said once."""
@@ -34,6 +37,22 @@ def has_arrived(verdict: Verdict) -> bool:
     ratios = verdict.margin_ratio.to_numpy()
     known = ratios[np.isfinite(ratios)]
     return bool(known.size) and float(np.median(known)) >= REACHED_RATIO
+
+
+def most_kept(verdict: Verdict) -> str | None:
+    """The tokens that most trials of one data set ended on, as ``--selection`` takes them.
+
+    None where no matrix keeps them, there are several data sets, or too many tokens for a line.
+    """
+    reached = verdict.data["reached"]
+    trials = reached.transpose("instance", "seed", ...).to_numpy()
+    if len(trials) > 1 or trials[0, 0].size > _MOST_TOKENS:
+        return None
+    kept = trials[0][verdict.feasible.to_numpy()[0] & (trials[0] >= 0).all((1, 2))]
+    if not len(kept):
+        return None
+    each, counts = np.unique(kept.reshape(len(kept), -1), axis=0, return_counts=True)
+    return ",".join(map(str, each[counts.argmax()]))
 
 
 def norm_option(geometry: Geometry | None) -> str:
@@ -63,7 +82,7 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
             raise
         remedy = (
             "Give your own as --norm module:name, or another to compare in: "
-            f"{current.again(norm='frobenius')}"
+            f"{current.again(elsewhere=False, norm='frobenius')}"
         )
         raise InvalidInputError("norm", error.problem, remedy) from None
 

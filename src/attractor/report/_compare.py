@@ -20,7 +20,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.records import axis_of
 from attractor.report.run_comparison import ComparedNumber, RunComparison
-from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, side_of
+from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, is_run, side_of
 from attractor.report.words import MEASURES
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ def compare(
         FileFormatError: If a file of a report is damaged.
     """
     called = _names(first, second, names)
+    if geometry is not None and not (is_run(first) or is_run(second)):
+        raise InvalidInputError(
+            "geometry",
+            "neither is a run, and the norms of reports and verdicts are those they were made in",
+            "Leave it out, or give a run",
+        )
     a, b = side_of("first", first, geometry), side_of("second", second, geometry)
     if a.kind != b.kind:
         raise InvalidInputError(
@@ -124,7 +130,7 @@ def _of_study(
     measures = _by_norm if a.kind == MATRIX else _at_end
     ours, theirs = measures(first), measures(second)
     for words, values in ours.items():
-        if words in theirs:
+        if words in theirs and (values.notnull().any() or theirs[words].notnull().any()):
             name = f"{study}: {words}" if study else words
             yield _number(name, values, theirs[words], paired)
 
@@ -153,7 +159,9 @@ def _number(name: str, first: xr.DataArray, second: xr.DataArray, paired: bool) 
         known = np.isfinite(x) & np.isfinite(y)
         both = [median_interval(values, _CONFIDENCE) for values in (x[known], y[known])]
         between = median_interval(y[known] - x[known], _CONFIDENCE)
-        return ComparedNumber(name, both[0], both[1], between, int(known.sum()))
+        pairs = int(known.sum())
+        equal = bool(pairs) and bool((x[known] == y[known]).all())
+        return ComparedNumber(name, both[0], both[1], between, pairs, equal)
     x, y = _units(first), _units(second)
     both = [median_interval(values, _CONFIDENCE) for values in (x, y)]
     wide = [median_interval(values, (1 + _CONFIDENCE) / 2) for values in (x, y)]

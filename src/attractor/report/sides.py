@@ -52,6 +52,14 @@ class Side:
     same_trials: str = ""
 
 
+def is_run(given: Any) -> bool:
+    """Whether what is compared is a run, or the file of one that lies in no report."""
+    if not isinstance(given, str | os.PathLike):
+        return isinstance(given, Trajectory)
+    place = Path(given)
+    return place.is_file() and place.suffix == ".nc" and not (place.parent / _MEASURES).is_file()
+
+
 def side_of(argument: str, given: Any, geometry: Geometry | str | None = None) -> Side:
     """Reads one side.
 
@@ -61,27 +69,19 @@ def side_of(argument: str, given: Any, geometry: Geometry | str | None = None) -
         geometry: The norm that a run is verified in; default: the one that it descended.
 
     Raises:
-        InvalidInputError: If it is none of these, or a norm is given and it is no run.
+        InvalidInputError: If it is none of these.
         FileFormatError: If a file of it is damaged.
     """
-    place = Path(check_path(argument, given)) if isinstance(given, str | os.PathLike) else None
-    if place is not None and place.is_file() and place.suffix == ".nc":
-        if not (place.parent / _MEASURES).is_file():
-            given = Trajectory.load(place)
-    if isinstance(given, Trajectory):
-        given = verify(given, geometry=geometry)
-    elif geometry is not None:
-        raise InvalidInputError(
-            "geometry",
-            f"{argument} is no run, and was compared in a norm of its own when it was made",
-            "Leave the norm out, or give two runs",
-        )
+    if is_run(given):
+        run = given if isinstance(given, Trajectory) else Trajectory.load(given)
+        given = verify(run, geometry=geometry)
     if isinstance(given, Verdict):
         return _of_verdict(given)
     if isinstance(given, BiasMatrix):
         return _of_matrix(given)
-    if place is None:
+    if not isinstance(given, str | os.PathLike):
         raise InvalidInputError(argument, f"it is a {type(given).__name__}", _REMEDY)
+    place = Path(check_path(argument, given))
     return _of_folder(argument, place.parent if place.is_file() else place)
 
 

@@ -200,7 +200,10 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
     )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()
-    counts = [f"Feasible margin problems: {summary['feasible']} of {summary['trials']} trials."]
+    counts = [
+        f"Feasible margin problems, for {summary['reference']}: {summary['feasible']} of "
+        f"{summary['trials']} trials."
+    ]
     if "locally_optimal" in summary:
         counts.append(
             f"Locally optimal selections: {summary['locally_optimal']} of {summary['trials']}."

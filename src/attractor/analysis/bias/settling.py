@@ -61,11 +61,11 @@ def settled_matrix(
             answer, taken = found.answer(row.name), row.steps or steps
             other = _larger(row, tried) if larger_steps and answer.larger_steps else None
             if other is not None:
-                say(f"{row.name}: {answer.outcome}; trying a step of {other.step_size:g}")
+                say(f"{row.name}: {answer.verdict}; trying a step of {other.step_size:g}")
                 later += [row, other]
                 followed.add(row.name)
             elif answer.more_steps and 2 * taken <= most_steps and row.name not in followed:
-                outcome = f"{row.name}: {answer.outcome} after {taken:,} steps"
+                outcome = f"{row.name}: {answer.verdict} after {taken:,} steps"
                 say(f"{outcome}; going on to {2 * taken:,}")
                 later.append(replace(row, steps=2 * taken))
             else:
