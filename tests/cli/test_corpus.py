@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from attractor.cli.session import ExitCode
+from attractor.cli.session import ExitCode, Session
 from attractor.files import load_corpus
 from attractor.next_token.vocabulary import MOST_TRAINED
 from attractor.provenance import read_provenance
@@ -78,8 +78,7 @@ def test_what_is_not_realizable_is_said_first_and_routed_to_graphs_with_cycles(
     found, result = run_json("corpus", conflicting, "--train", "--steps", 400)
     assert result.exit_code == 0, result.stderr
     words = result.stderr.replace("\n", " ")
-    assert words.index("not realizable") < words.index("theory of graphs with cycles")
-    assert "For example: a b q -> a" in words
+    assert words.index("no; not met") < words.index("labels in conflict")
     assert found["realizable"] is False
     part = found["conflicting_labels"]
     assert part["cyclic_relations"] == 2 and part["cyclic_dimension"] == 1
@@ -96,7 +95,7 @@ def test_a_vocabulary_larger_than_the_embeddings_is_no_error(run_json, realizabl
     found, result = run_json("corpus", realizable, "--embedding", "gaussian:3")
     assert result.exit_code == 0, result.stderr
     assert found["embeddings"] == {"name": "gaussian:3", "dimension": 3, "orthonormal": False}
-    assert "cannot be orthonormal" in result.stderr
+    assert "gaussian:3 in 3 dimensions, not orthonormal" in result.stderr
 
 
 @pytest.mark.slow
@@ -139,7 +138,9 @@ def test_what_cannot_be_trained_on_is_told(run_json, tmp_path):
     path = tmp_path / "alone.txt"
     path.write_text("a b\nb a\n")
     found, result = run_json("corpus", path, "--train", "--out", "report")
-    assert result.exit_code == 0
+    assert result.exit_code == found["exit_code"] == ExitCode.BAD_INPUT
+    assert "nothing was trained. Not trained in two stages" in found["error"]["message"]
+    assert (tmp_path / "report" / "report.html").is_file() and found["realizable"] is True
     assert "attention has nothing to choose" in found["notices"][0]
     assert "training" not in found
 
@@ -210,3 +211,17 @@ def test_says_what_to_try_next(run, realizable):
     assert f"attractor corpus {realizable} --train\n" in run("corpus", realizable).stdout
     result = run("corpus", realizable, "--train", "--steps", 5)
     assert f"attractor corpus {realizable} --train --steps 20\n" in result.stdout
+
+
+def test_the_terminal_says_in_a_few_lines_what_the_report_says_in_many(run, conflicting, tmp_path):
+    result = run("corpus", conflicting)
+    assert result.exit_code == 0 and len(result.stdout.splitlines()) < 25
+    assert "All of it in words, with examples and pictures: attractor corpus" in result.stdout
+
+
+def test_how_long_training_takes_is_said_of_what_is_trained(monkeypatch, run, realizable):
+    said = []
+    monkeypatch.setattr(Session, "takes", lambda self, *what: said.append(what))
+    run("corpus", realizable, "--train", "--steps", 5)
+    ((what, seconds, _),) = said
+    assert what == "Training" and 0 < seconds < 1

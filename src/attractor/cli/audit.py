@@ -15,6 +15,7 @@ import typer
 
 from attractor.checks import naming
 from attractor.cli.documents import check_documents, read_documents
+from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import ending
@@ -296,6 +297,7 @@ def _check_source(
                 f"there is no file {model}",
                 "Run `attractor example heads heads.nc` for one to start from",
             )
+        refuse_other_kinds("MODEL", model, CAPTURED)
         given = {"TEXTS": texts, "documents": documents, "length": length}
         for argument, value in given.items():
             if value is not None:

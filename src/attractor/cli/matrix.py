@@ -132,7 +132,7 @@ def matrix(
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
         current.show(found)
-        _next(current, found, methods if optimizer else (), size)
+        _next(current, found, size, own=bool(optimizer))
         if out is None:
             current.result(**found.summary())
             current.unwritten()
@@ -147,36 +147,30 @@ def matrix(
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> None:
+def _next(current: Session, found: BiasMatrix, size: str, *, own: bool) -> None:
     """Suggests the commands that may settle what is not settled, each once.
 
     Of a method whose step size was raised, the largest step speaks.
     """
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
-    steps = {method.name: method.step_size for method in own}
     commands: dict[str, None] = {}
-    for place, name in enumerate(found.methods):
+    followed = set(found.data["raised_from"].values.tolist())
+    for name in found.methods:
         answer = found.answer(name)
-        base, _, larger = name.rpartition(", step ")
-        raised = base in steps
-        if raised:
-            steps[name] = float(larger)
-        followed = f"{base if raised else name}, step "
-        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or any(
-            other.startswith(followed) for other in found.methods[place + 1 :]
-        ):
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or name in followed:
             continue
-        step, length = steps.get(name), int(found.data["steps"].sel(optimizer=name))
+        row = found.data.sel(optimizer=name)
+        step, length, raised = (row[one].item() for one in ("step_size", "steps", "raised_from"))
         if not own:
             options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
         elif answer.enough_data_sets:
             options = {"data_sets": answer.enough_data_sets}
-        elif answer.larger_steps and step is not None:
+        elif answer.larger_steps and step > 0:
             options = {"lr": f"{10 * step:g}"}
         elif answer.more_steps or answer.larger_steps:
             options = {"steps": 4 * length} | ({"lr": f"{step:g}"} if raised else {})
-        elif answer.smaller_steps and step is not None:
+        elif answer.smaller_steps and step > 0:
             options = {"lr": f"{step / 10:g}"}
         else:
             continue

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.netcdf_kinds import RUN, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
@@ -47,6 +48,7 @@ def verify(
             raise InvalidInputError(
                 "run", f"there is no run at {file}", "Give a file that `attractor train` wrote"
             )
+        refuse_other_kinds("run", file, RUN)
 
         from attractor.analysis import verify as verify_run
         from attractor.geometry.loading import load_geometry

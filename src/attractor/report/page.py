@@ -41,8 +41,8 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; }
-th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
-         vertical-align: top; }
+th, td { padding: .3rem clamp(.5rem, 1.5vw, .9rem) .3rem 0; text-align: right;
+         border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
 table.words :is(th, td) { text-align: left; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }

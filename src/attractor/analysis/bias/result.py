@@ -49,7 +49,9 @@ class BiasMatrix(Plotted, Printed):
             run, ``displacement``, its change in units of its size at the start,
             ``smallest_margin`` at the last step; with a record ``norm_of_W``, in the own norm, or
             Frobenius where none is known. Over optimizer: ``own_norm``, empty where none is known,
-            ``steps``, ``parameterization``, ``settings``, ``reads``. ``reached``: the token that
+            ``steps``, ``parameterization``, ``settings``, ``reads``, ``step_size``, NaN where it is
+            not known, and ``raised_from``, the row whose step size was raised for this one, empty
+            for none. ``reached``: the token that
             each row attends to at the end, -1 for several.
     """
 

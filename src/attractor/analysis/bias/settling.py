@@ -80,6 +80,6 @@ def _larger(row: Method, tried: dict[str, int]) -> Method | None:
     count = tried.pop(row.name, MOST_LARGER)
     if row.with_step_size is None or row.step_size is None or count >= MOST_LARGER:
         return None
-    other = row.with_step_size(LARGER * row.step_size)
+    other = replace(row.with_step_size(LARGER * row.step_size), raised_from=row.name)
     tried[other.name] = count + 1
     return other
