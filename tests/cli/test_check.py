@@ -250,4 +250,4 @@ def test_what_is_suggested_spares_the_folder_that_is_written(monkeypatch):
         monkeypatch.setattr(session, "called", ["check", "f", *given])
         assert current.again(steps=5).startswith("attractor check f --steps 5") or "-q" in given
         assert other in current.again(steps=5)
-        assert "-2" not in current.again(elsewhere=False, steps=5)
+        assert "-2" not in current.again(False, steps=5)

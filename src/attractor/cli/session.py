@@ -132,7 +132,7 @@ class Session:
         self._result.setdefault("next", []).append(command)
         self.say_lines([f"Next, {why}: {command}" if why else f"Next: {command}"])
 
-    def again(self, *, elsewhere: bool = True, **options: Any) -> str:
+    def again(self, elsewhere: bool = True, /, **options: Any) -> str:
         """The command line as it was given, with other values of some options.
 
         Args:

@@ -82,7 +82,7 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
             raise
         remedy = (
             "Give your own as --norm module:name, or another to compare in: "
-            f"{current.again(elsewhere=False, norm='frobenius')}"
+            f"{current.again(False, norm='frobenius')}"
         )
         raise InvalidInputError("norm", error.problem, remedy) from None
 
