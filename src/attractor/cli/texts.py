@@ -31,9 +31,9 @@ EXAMPLES = {
     "verify": {"attractor verify run.nc --out verify-report": 4},
     "matrix": {
         "attractor matrix": 6,
-        "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 30,
-        "attractor matrix --optimizer torch.optim:SGD": 60,
-        "attractor matrix --optimizer mine:signs --norm mine:RowNorm": 30,
+        "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 6,
+        "attractor matrix --optimizer torch.optim:SGD": 25,
+        "attractor matrix --optimizer mine:signs --norm mine:RowNorm": 4,
     },
     "basins": {
         "attractor basins tokens.npz": 4,

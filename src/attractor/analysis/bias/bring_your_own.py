@@ -301,7 +301,8 @@ def which_norm(
     """
     check_flags(matched=matched)
     own = check_items("geometries", geometries, Geometry | str)
-    name = getattr(optimizer, "name", "the optimizer")
+    name = getattr(optimizer, "name", UNNAMED)
+    name = "the optimizer" if name == UNNAMED else name
     return settled_matrix(
         tokens,
         head,
