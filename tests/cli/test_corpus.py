@@ -207,21 +207,17 @@ def test_more_tokens_than_training_takes_are_refused_before_work(run_json, reali
     assert load_corpus(realizable, vocabulary=MOST).corpus.vocabulary_size == MOST_TRAINED
 
 
-def test_says_what_to_try_next(run, realizable):
+def test_says_what_to_try_next_and_how_long_training_takes(run, realizable, monkeypatch):
+    said = []
+    monkeypatch.setattr(Session, "takes", lambda self, *what: said.append(what))
     assert f"attractor corpus {realizable} --train\n" in run("corpus", realizable).stdout
     result = run("corpus", realizable, "--train", "--steps", 5)
     assert f"attractor corpus {realizable} --train --steps 20\n" in result.stdout
+    ((what, seconds, _),) = said
+    assert what == "Training" and 0 < seconds < 1
 
 
 def test_the_terminal_says_in_a_few_lines_what_the_report_says_in_many(run, conflicting, tmp_path):
     result = run("corpus", conflicting)
     assert result.exit_code == 0 and len(result.stdout.splitlines()) < 25
     assert "All of it in words, with examples and pictures: attractor corpus" in result.stdout
-
-
-def test_how_long_training_takes_is_said_of_what_is_trained(monkeypatch, run, realizable):
-    said = []
-    monkeypatch.setattr(Session, "takes", lambda self, *what: said.append(what))
-    run("corpus", realizable, "--train", "--steps", 5)
-    ((what, seconds, _),) = said
-    assert what == "Training" and 0 < seconds < 1
