@@ -46,8 +46,8 @@ EXAMPLES = {
     },
     "claims": {
         "attractor claims transformers-as-svms/rank": 4,
-        "attractor claims --data tokens.npz": 45,
-        "attractor claims --of max-margin --out claims-report": 85,
+        "attractor claims --data tokens.npz": 29,
+        "attractor claims --of max-margin --out claims-report": 29,
     },
     "figures": {"attractor figures max-margin/basins --out figures": 4},
     "compare": {"attractor compare report other-report": 3},
