@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from attractor.papers.results import ClaimResults
     from attractor.provenance import Provenance
 
-SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 3.5, 0.7, 300
+SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 2.0, 0.7, 300
 """What a claim takes on the paper's data, and on the user's: the mean over claims; what training
 of classifiers takes besides, once."""
 
