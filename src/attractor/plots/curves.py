@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogFormatterMathtext
 
 from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
@@ -105,6 +106,15 @@ def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     axes.set_ylabel("training loss")
 
 
+class _PlainNumbers(LogFormatterMathtext):
+    """Writes 0.02 and 3 where matplotlib would write 2 x 10^-2 and 3 x 10^0."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The label of a tick; empty where there is to be none."""
+        label = super().__call__(x, pos)
+        return f"{x:g}" if label and 1e-3 <= x < 1e4 else label
+
+
 def _limit_line(axes: Axes) -> None:
     """Marks the value 1, once."""
     if not axes.lines:
@@ -114,6 +124,8 @@ def _limit_line(axes: Axes) -> None:
 def _log_axis(axes: Axes, label: str) -> None:
     # Rounding may carry a ratio past 1, where a logarithmic axis has no place for it.
     axes.set_yscale("log", nonpositive="mask")
+    axes.yaxis.set_major_formatter(_PlainNumbers())
+    axes.yaxis.set_minor_formatter(_PlainNumbers(minor_thresholds=(1, 0.4)))
     axes.set_ylabel(label)
 
 
@@ -124,6 +136,7 @@ def _keep_in_view(axes: Axes) -> None:
     for words in axes.findobj(lambda artist: artist.get_gid() == _CUT):
         words.remove()
     if lowest < -1:  # where curves are that low, the corner is empty
-        said = f"below \N{MINUS SIGN}1, down to \N{MINUS SIGN}{-lowest:.2g}, not shown"
+        said = f"cut at \N{MINUS SIGN}1, lowest \N{MINUS SIGN}{-lowest:.3g}"
         look: Any = {"fontsize": 6.5, "color": COLORS["gray"], "gid": _CUT, "path_effects": HALO}
+        look["in_layout"] = False  # it is to take no room from the panels
         axes.text(0.01, 0.02, said, transform=axes.transAxes, **look)
