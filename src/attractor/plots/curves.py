@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatterMathtext
 
 from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
+from attractor.plots.logarithmic import plain_numbers
 from attractor.plots.plane.tokens import HALO
 from attractor.records import axis_of
 
@@ -106,15 +106,6 @@ def loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
     axes.set_ylabel("training loss")
 
 
-class _PlainNumbers(LogFormatterMathtext):
-    """Writes 0.02 and 3 where matplotlib would write 2 x 10^-2 and 3 x 10^0."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        """The label of a tick; empty where there is to be none."""
-        label = super().__call__(x, pos)
-        return f"{x:g}" if label and 1e-3 <= x < 1e4 else label
-
-
 def _limit_line(axes: Axes) -> None:
     """Marks the value 1, once."""
     if not axes.lines:
@@ -124,8 +115,7 @@ def _limit_line(axes: Axes) -> None:
 def _log_axis(axes: Axes, label: str) -> None:
     # Rounding may carry a ratio past 1, where a logarithmic axis has no place for it.
     axes.set_yscale("log", nonpositive="mask")
-    axes.yaxis.set_major_formatter(_PlainNumbers())
-    axes.yaxis.set_minor_formatter(_PlainNumbers(minor_thresholds=(1, 0.4)))
+    plain_numbers(axes.yaxis)
     axes.set_ylabel(label)
 
 

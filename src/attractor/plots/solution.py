@@ -13,6 +13,7 @@ from attractor.errors import InvalidInputError
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.plots.geometries import geometry_label, solution_map
+from attractor.plots.logarithmic import plain_numbers
 
 if TYPE_CHECKING:
     from attractor.margin import Solution
@@ -57,6 +58,7 @@ def margin_curve(axes: Axes, solution: Solution) -> None:
         axes.scatter(place[chosen], margins[chosen], label=label, **style)
     if margins.size and margins.min() > 0 and margins.max() > _FAR * margins.min():
         axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
         axes.set_ylim(None, margins.max() ** _ROOM * margins.min() ** (1 - _ROOM))
     else:
         low, high = margins.min(initial=0.0), margins.max(initial=1.0)

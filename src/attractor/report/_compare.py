@@ -17,6 +17,7 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.analysis.bias.answer import MedianInterval, median_interval
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
+from attractor.provenance import data_hash
 from attractor.records import axis_of
 from attractor.report.run_comparison import ComparedNumber, RunComparison
 from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, side_of
@@ -85,7 +86,16 @@ def compare(
         _differing(a.texts, b.texts),
         _pairing(a, b, numbers),
         pairs,
+        _hash(a, b),
+        tuple(dict.fromkeys([*a.bibtex, *b.bibtex])),
     )
+
+
+def _hash(a: Side, b: Side) -> str:
+    """A hash of both sides, in their order."""
+    arrays = {f"first {name}": values for name, values in a.arrays().items()}
+    arrays |= {f"second {name}": values for name, values in b.arrays().items()}
+    return data_hash(**arrays)
 
 
 def _names(first: Any, second: Any, names: Sequence[str] | None) -> tuple[str, str]:

@@ -35,6 +35,7 @@ a { color: inherit; }
 .warning { background: var(--caution); border-left: 4px solid #d55e00; padding: .6rem 1rem; }
 figure { margin: 1.4rem 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
+@media (prefers-color-scheme: dark) { figure img { filter: brightness(.88); } }
 figcaption { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -42,7 +43,8 @@ caption { text-align: left; color: var(--soft); font-size: .9rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
-table.words :is(th, td) { text-align: left; }
+table.words :is(th, td) { text-align: left; } td.long { min-width: 13rem; }
+span.whole { white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
@@ -53,6 +55,12 @@ code { font-size: .92em; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure, table { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
+
+_SPACE = "\N{NO-BREAK SPACE}"
+_WHOLE = re.compile(r"\[[-+\d., einfa]*\]|[-\d.]+e-\d+")
+"""Intervals and numbers that a browser would part, at a blank or a hyphen."""
+_LONG, _SHORT = 45, 14
+"""Letters of a cell from which on it is a sentence, and of a name that stays in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,9 +230,7 @@ def _section(section: Section, figures: Path, level: int) -> str:
 def _table(table: Table, heading: str) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
-        f'<tr><th scope="row">{_words(first)}</th>'
-        + "".join(f"<td>{_words(cell)}</td>".replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells)
-        + "</tr>"
+        f'<tr><th scope="row">{_name(first)}</th>' + "".join(map(_cell, cells)) + "</tr>"
         for first, *cells in table.rows
     )
     kind = ' class="words"' if table.words else ""
@@ -233,6 +239,22 @@ def _table(table: Table, heading: str) -> str:
     named = f'aria-labelledby="{heading}"'
     inner = f"<table{kind}{'' if caption else f' {named}'}>{body}</table>"
     return f'<div class="wide" tabindex="0" role="region" {named}>{inner}</div>'
+
+
+def _cell(words: Words) -> str:
+    """A cell; neither an interval nor a number is parted, and sentences have room."""
+    if not isinstance(words, str):
+        return f"<td>{_words(words)}</td>"
+    text = _WHOLE.sub(r'<span class="whole">\g<0></span>', _words(words))
+    long = ' class="long"' if len(words) > _LONG else ""
+    return f"<td{long}>{text}</td>".replace(" %", f"{_SPACE}%")
+
+
+def _name(words: Words) -> str:
+    """The name of a row, in one line where it is short."""
+    text = _words(words)
+    short = isinstance(words, str) and len(words) <= _SHORT
+    return text.replace(" ", _SPACE) if short else text
 
 
 def _figure(figure: FigureFile, figures: Path) -> str:

@@ -82,6 +82,8 @@ class RunComparison(Printed):
         texts: Words of both, by name, where they differ.
         pairing: Whether trials are paired, and why.
         studies: Measures over trials of both, by the name of what was trained.
+        data: A hash of both results, by which they are recognized; empty where it is not known.
+        bibtex: BibTeX entries that the results cite.
     """
 
     width: ClassVar[int] = 100
@@ -92,6 +94,8 @@ class RunComparison(Printed):
     texts: Mapping[str, tuple[str, str]]
     pairing: str
     studies: Mapping[str, tuple[xr.Dataset, xr.Dataset]] = field(default_factory=dict)
+    data: str = ""
+    bibtex: tuple[str, ...] = ()
 
     def findings(self) -> list[str]:
         """Which numbers differ, in a sentence each, the clearest first."""

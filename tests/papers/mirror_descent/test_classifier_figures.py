@@ -59,8 +59,10 @@ def test_accuracy_by_size_is_shown_where_there_are_several(models):
 def test_the_published_reading_is_drawn_hollow_beside_the_other():
     figure, data = get_figure("mirror-descent/text-generalization"), made_up("2 blocks")
     data["as_published_accuracy"] = data["test_accuracy"] + 0.01
-    (legend,) = [axes.get_legend() for axes in figure.draw(data).axes if axes.get_legend()]
-    assert "highest of all epochs" in legend.get_texts()[1].get_text()
+    (legend,) = figure.draw(data).legends
+    assert {"chosen by validation", "highest of all epochs on the test set", *NAMES} == {
+        words.get_text() for words in legend.get_texts()
+    }
     assert "Hollow: the published reading" in figure.caption(data)
 
 
