@@ -142,6 +142,6 @@ def test_a_try_of_huge_loss_leaves_the_others_apart():
     data = made_up("2 blocks")
     data["tried_accuracy"][1, 2] = -5800.0
     panels = get_figure("mirror-descent/vision").draw(data).axes
-    (rates,) = (axes for axes in panels if "search" in axes.get_title("left"))
+    (rates,) = (axes for axes in panels if "search" in axes.get_title() + axes.get_title("left"))
     low, high = rates.get_ylim()
     assert -0.2 < low <= 0 and 0.7 < high < 1.2
