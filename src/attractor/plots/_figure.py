@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import html
 import io
 import sys
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import matplotlib
 import matplotlib.figure
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from attractor.plots.description import description
 
 _SHARPNESS = 2
 """Pixels of a picture, either way, for each one that a notebook shows."""
@@ -54,3 +58,14 @@ class Figure(matplotlib.figure.Figure):
             self.set_canvas(canvas)
         width, height = (round(pixels) for pixels in self.bbox.size)
         return stream.getvalue(), {"width": width, "height": height}
+
+    def _repr_html_(self) -> str | None:
+        """The same, with what is seen in it for those who cannot see it."""
+        shown = self._repr_png_()
+        if shown is None:
+            return None
+        data, size = base64.b64encode(shown[0]).decode(), shown[1]
+        return (
+            f'<img src="data:image/png;base64,{data}" alt="{html.escape(description(self))}" '
+            f'width="{size["width"]}" height="{size["height"]}">'
+        )
