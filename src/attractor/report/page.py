@@ -44,6 +44,7 @@ th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px sol
          vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
 table.words :is(th, td) { text-align: left; } td.long { min-width: 13rem; }
+th.long { min-width: 9rem; }
 span.whole { white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
@@ -60,7 +61,7 @@ _SPACE = "\N{NO-BREAK SPACE}"
 _WHOLE = re.compile(r"\[[-+\d., einfa]*\]|[-\d.]+e-\d+")
 """Intervals and numbers that a browser would part, at a blank or a hyphen."""
 _LONG, _SHORT = 45, 14
-"""Letters of a cell from which on it is a sentence, and of a name that stays in one line."""
+"""Letters of a cell that is a sentence if it has more, and of a name that stays in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,8 +231,7 @@ def _section(section: Section, figures: Path, level: int) -> str:
 def _table(table: Table, heading: str) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
-        f'<tr><th scope="row">{_name(first)}</th>' + "".join(map(_cell, cells)) + "</tr>"
-        for first, *cells in table.rows
+        f"<tr>{_row_name(first)}{''.join(map(_cell, cells))}</tr>" for first, *cells in table.rows
     )
     kind = ' class="words"' if table.words else ""
     caption = f"<caption>{html.escape(table.caption)}</caption>" if table.caption else ""
@@ -250,11 +250,13 @@ def _cell(words: Words) -> str:
     return f"<td{long}>{text}</td>".replace(" %", f"{_SPACE}%")
 
 
-def _name(words: Words) -> str:
-    """The name of a row, in one line where it is short."""
-    text = _words(words)
-    short = isinstance(words, str) and len(words) <= _SHORT
-    return text.replace(" ", _SPACE) if short else text
+def _row_name(words: Words) -> str:
+    """The name of a row, in one line where it is short, and with room where it is long."""
+    text, length = _words(words), len(words) if isinstance(words, str) else 0
+    if 0 < length <= _SHORT:
+        text = text.replace(" ", _SPACE)
+    long = ' class="long"' if length > 2 * _SHORT else ""
+    return f'<th scope="row"{long}>{text}</th>'
 
 
 def _figure(figure: FigureFile, figures: Path) -> str:
