@@ -9,6 +9,7 @@ import pytest
 import typer
 from site_pages import all_pages
 from site_pages.api import api_pages, names_of, public_names
+from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
 from site_pages.docstrings import (
     data_docstring,
@@ -24,6 +25,7 @@ from site_pages.project import PAGES, with_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
+from attractor.audit.glossary import glossary
 from attractor.cli.application import COMMANDS, load_command
 from attractor.papers import all_claims, all_figures
 
@@ -108,6 +110,13 @@ def test_every_claim_and_figure_has_its_section_and_its_command():
     counts = re.findall(r"\| (\d+) \| (\d+) \|$", pages["papers/index.md"], re.M)
     assert sum(int(claims) for claims, _ in counts) == len(all_claims())
     assert sum(int(figures) for _, figures in counts) == len(all_figures())
+
+
+def test_the_words_of_an_audit_are_those_of_its_report():
+    page = audit_words_page()
+    for title, entries in glossary().items():
+        rows = page.split(f"## {title}\n")[1].split("##")[0]
+        assert all(f"| {word} | {meaning} |" in rows for word, meaning in entries)
 
 
 @pytest.mark.parametrize("name", statuses())

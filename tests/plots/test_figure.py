@@ -59,6 +59,16 @@ def test_a_notebook_shows_it_at_its_size_and_leaves_it_as_it_was(data):
     assert (width, height) == (2 * size["width"], 2 * size["height"])
 
 
+def test_a_notebook_reads_its_description_aloud():
+    figure = Figure(figsize=(1, 1))
+    assert 'alt=""' in figure._repr_html_() and "alt" not in figure._repr_png_()[1]
+    figure.description = 'above "chance" & more'
+    alt = 'alt="above &quot;chance&quot; &amp; more"'
+    shown = figure._repr_html_()
+    assert alt in shown and f'width="{figure._repr_png_()[1]["width"]}"' in shown
+    assert figure._repr_png_()[1]["alt"] == figure.description
+
+
 def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", None)
     assert plots.geometries_figure(data)._repr_png_() is None
@@ -67,7 +77,7 @@ def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
 
 def test_a_notebook_reads_out_what_is_seen(data):
     page = plots.geometries_figure(data)._repr_html_()
-    assert page.startswith('<img src="data:image/png;base64,') and page.count("<") == 1
+    assert page.startswith("<img ") and page.count("<") == 1
     words = page.partition(' alt="')[2].partition('"')[0]
     assert words.startswith("Frobenius: 3 by 3 cells from 0 to 1. nuclear: ")
     assert words.endswith(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import html
 import io
 import sys
 from typing import Any
@@ -25,7 +23,12 @@ class Figure(matplotlib.figure.Figure):
 
     matplotlib reads fonts, ticks and more when it draws, long after a figure was made: then what
     held when it was made holds again. Notebooks show it without pyplot.
+
+    Attributes:
+        description: What is seen in it, for those who cannot see it; empty where nothing is said.
     """
+
+    description: str = ""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """Makes an empty figure, and keeps the style that holds now."""
@@ -47,7 +50,7 @@ class Figure(matplotlib.figure.Figure):
         with self.its_style():
             super().savefig(fname, **options)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]] | None:
         """The picture, with the size to show it in; None where pyplot shows all figures."""
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None
@@ -57,15 +60,13 @@ class Figure(matplotlib.figure.Figure):
         finally:
             self.set_canvas(canvas)
         width, height = (round(pixels) for pixels in self.bbox.size)
-        return stream.getvalue(), {"width": width, "height": height}
+        said = {"alt": self.description} if self.description else {}
+        return stream.getvalue(), {"width": width, "height": height} | said
 
     def _repr_html_(self) -> str | None:
-        """The same, with what is seen in it for those who cannot see it."""
+        """The same picture with what is seen in it, which notebooks read aloud."""
+        from attractor.records.html import picture
+
         shown = self._repr_png_()
-        if shown is None:
-            return None
-        data, size = base64.b64encode(shown[0]).decode(), shown[1]
-        return (
-            f'<img src="data:image/png;base64,{data}" alt="{html.escape(description(self))}" '
-            f'width="{size["width"]}" height="{size["height"]}">'
-        )
+        said = self.description or description(self)
+        return None if shown is None else picture(shown[0], said, shown[1]["width"])
