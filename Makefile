@@ -45,7 +45,7 @@ docs: $(VENV)/installed-docs  ## build the documentation, offline, in build/docs
 docs-check: docs  ## visit every built page in Chromium, follow every link, try the search
 	ATTRACTOR_SITE=$(CURDIR)/build/docs $(BIN)/python -m pytest -n0 -s tests/docs/test_built_site.py
 
-docs-execute: $(VENV)/installed-transformers $(VENV)/installed-docs  ## run the long tutorials whose code changed, or TUTORIALS=...
+docs-execute: $(VENV)/installed-transformers $(VENV)/installed-text $(VENV)/installed-docs audit-fixtures  ## run the long tutorials whose code changed, or TUTORIALS=...
 	PYTHONPATH=docs $(BIN)/python -m site_pages.execute $(TUTORIALS)
 
 constraints:  ## pin the newest versions that fit, for every supported Python

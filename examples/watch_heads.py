@@ -93,6 +93,7 @@ def train(
         log(step, monitor)
     seconds = time.perf_counter() - start
     monitor.record(steps, model)
+    log(steps, monitor)
     return model, monitor, place.numpy(), seconds
 
 

@@ -25,3 +25,16 @@ def test_bad_input(run_json, tmp_path):
     assert result.exit_code == ExitCode.BAD_INPUT
     assert found["error"]["argument"] == "SECOND"
     assert not (tmp_path / "here").exists()
+
+
+def test_a_comparison_is_made_again(run_json, tmp_path):
+    written(tmp_path / "before", "holds")
+    written(tmp_path / "after", "fails")
+    run_json("compare", "before", "after", "--out", "here")
+    page = "here/report.html"
+    found, result = run_json("reproduce", page, "--data", "before", "--data", "after")
+    assert result.exit_code == 0 and found["same"] and not found["changed"], result.stderr
+    found, result = run_json("reproduce", page, "--data", "after", "--data", "before")
+    assert not found["same"] and "the data were" in found["changed"][0]
+    found, result = run_json("reproduce", page, "--data", "before")
+    assert "two results, and 1 are given" in found["error"]["message"]

@@ -45,7 +45,7 @@ def test_what_a_corpus_hides_under_the_names_of_the_field(run_json, realizable, 
     assert "training" not in found and "conflicting_labels" not in found
     page = (tmp_path / "report" / "report.html").read_text()
     assert "The corpus is realizable, and meets every other assumption" in page
-    assert page.count("<figure>") == 4
+    assert page.count("<figure>") == 3  # none of assumptions, as all are met
     assert json.loads((tmp_path / "report" / "summary.json").read_text())["samples"] == 9
     assert read_provenance(tmp_path / "report" / "orders.png").name == "corpus"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from site_pages import all_pages
 from site_pages.api import api_pages, names_of, public_names
 from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
@@ -20,6 +21,7 @@ from site_pages.gallery import gallery_page, pictures
 from site_pages.links import dead_links, names_without_link
 from site_pages.offline import outside_references
 from site_pages.papers import paper_pages
+from site_pages.project import PAGES, with_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
@@ -139,16 +141,17 @@ def test_the_gallery_has_every_picture_that_a_page_shows():
     ids=lambda path: path.name,
 )
 def test_links_of_guides_lead_somewhere(path):
-    generated = {
-        "generated/papers/index.md", "generated/api/index.md", "generated/commands/index.md",
-        "generated/statuses.md", "generated/contributing.md", "generated/changelog.md",
-        "generated/found_wrong.md", "generated/audit_words.md",
-        *(f"generated/commands/{name}.md" for name in COMMANDS),
-    }  # fmt: skip
     for link in LINK.findall(re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.S)):
-        here = "://" in link or link.removeprefix("../") in generated
-        here = here or (path.parent / link).exists()
-        assert here, link
+        assert "://" in link or (path.parent / link).exists(), link
+        assert "generated/" not in link, link  # which is not in a checkout
+
+
+def test_links_to_what_pages_are_made_from_lead_to_the_pages():
+    text = "[a](../found_wrong.toml#b), [c](../../src/attractor/cli/check.py), [d](norms.md)"
+    moved = "[a](../generated/found_wrong.md#b), [c](../generated/commands/check.md), [d](norms.md)"
+    assert with_pages(text, "theory/training") == moved
+    assert with_pages("[e](../CHANGELOG.md)", "index") == "[e](generated/changelog.md)"
+    assert {*PAGES.values()} <= {*all_pages(DOCS)}
 
 
 def test_indented_equations_are_literal_and_sections_are_not():

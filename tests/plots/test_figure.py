@@ -7,6 +7,7 @@ import pytest
 
 from attractor import plots
 from attractor.plots._figure import Figure
+from attractor.plots.description import description
 
 OWN = {"font.size": 19, "xtick.direction": "in", "text.color": "red", "axes.facecolor": "black"}
 
@@ -60,7 +61,7 @@ def test_a_notebook_shows_it_at_its_size_and_leaves_it_as_it_was(data):
 
 def test_a_notebook_reads_its_description_aloud():
     figure = Figure(figsize=(1, 1))
-    assert figure._repr_html_() is None and "alt" not in figure._repr_png_()[1]
+    assert 'alt=""' in figure._repr_html_() and "alt" not in figure._repr_png_()[1]
     figure.description = 'above "chance" & more'
     alt = 'alt="above &quot;chance&quot; &amp; more"'
     shown = figure._repr_html_()
@@ -70,9 +71,35 @@ def test_a_notebook_reads_its_description_aloud():
 
 def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", None)
-    figure = plots.geometries_figure(data)
-    figure.description = "seen"
-    assert figure._repr_png_() is None and figure._repr_html_() is None
+    assert plots.geometries_figure(data)._repr_png_() is None
+    assert plots.geometries_figure(data)._repr_html_() is None
+
+
+def test_a_notebook_reads_out_what_is_seen(data):
+    page = plots.geometries_figure(data)._repr_html_()
+    assert page.startswith("<img ") and page.count("<") == 1
+    words = page.partition(' alt="')[2].partition('"')[0]
+    assert words.startswith("Frobenius: 3 by 3 cells from 0 to 1. nuclear: ")
+    assert words.endswith(
+        "solution in the norm against measured in the norm: 2 by 2 cells from 0 to 1."
+    )
+
+
+def test_curves_bars_and_points_are_read_out():
+    with plots.style():
+        left, right = Figure(figsize=(4, 2)).subplots(1, 2)
+        left.plot([1, 2, 3], [np.nan, 0.25, 4], label="a < b")
+        left.plot([1, 2], [7, 7], label="_hidden")
+        left.set(title="(a)", xlabel="$x_1$", ylabel="loss")
+        right.bar([0, 1], [2, 5])
+        right.scatter([0, 1], [3, 4], label="support")
+    figure = left.figure
+    curve = "(a): loss against x_1: a < b from 0.25 to 4."
+    bars = "2 bars from 2 to 5; support: 2 points from 3 to 4."
+    assert description(figure) == f"{curve} {bars}"
+    assert 'alt="(a): loss against x_1: a &lt; b' in figure._repr_html_()
+    right.set_axis_off()
+    assert description(figure) == curve
 
 
 def test_nothing_of_it_is_cut_off(data):

@@ -1,4 +1,7 @@
+import re
+
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
@@ -33,7 +36,7 @@ def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
     for file in ("figure.svg", "figure.png"):
         first, second = ((tmp_path / name / file).read_bytes() for name in ("first", "second"))
         assert first == second
-    assert Image.open(tmp_path / "first" / "figure.png").width == 1440
+    assert Image.open(tmp_path / "first" / "figure.png").width == 1380
 
 
 def test_a_saved_figure_is_as_matplotlib_saves_it_and_stays_as_it_was(tmp_path, data):
@@ -45,9 +48,18 @@ def test_a_saved_figure_is_as_matplotlib_saves_it_and_stays_as_it_was(tmp_path, 
         figure.savefig(tmp_path / "theirs.png", metadata={"Software": None})
         figure.set_layout_engine("none")  # else it is laid out again, in points
         figure.savefig(tmp_path / "theirs.svg", metadata={"Date": None})
-    for suffix in ("png", "svg"):
-        ours, theirs = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("ours", "theirs"))
-        assert ours == theirs
+    assert (tmp_path / "ours.png").read_bytes() == (tmp_path / "theirs.png").read_bytes()
+    ours, theirs = (_parts((tmp_path / f"{name}.svg").read_text()) for name in ("ours", "theirs"))
+    assert ours[0] == theirs[0]
+    # Laid out twice, a place halfway between two that SVG writes may go to the other one.
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=0, atol=2e-6)
+
+
+def _parts(svg):
+    """A drawing without its numbers and the names that are hashes of them; its numbers."""
+    named = re.sub(r"\bp[0-9a-f]{10}\b", "", svg)
+    numbers = re.compile(r"-?\d+\.\d+")
+    return numbers.sub("#", named), np.array(numbers.findall(named), float)
 
 
 @pytest.mark.parametrize(("highest", "ticks"), [(90, 8), (499, 8), (5e5, 2)])

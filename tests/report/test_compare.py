@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import attractor as at
 from attractor.analysis.bias import BiasMatrix
+from attractor.provenance import read_provenance
 from attractor.report._compare import _number
 from attractor.report.run_comparison import in_words
 from attractor.report.write import write_verdict_data
@@ -91,7 +92,7 @@ def test_two_verdicts_and_their_reports(verdict, feasible, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "short against long" in page and page.count("<figure>") == 2
     stored = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    assert stored == found.summary()
+    assert stored.pop("provenance") and stored == found.summary()
     for name, one in (("a", verdict), ("b", other)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "summary.json").write_text("{}")
@@ -178,3 +179,15 @@ def test_what_agrees_pair_by_pair_is_the_same_and_intervals_stay_whole(rng):
         found.print_to(Console(file=stream, width=width))
         for one in found.numbers:
             assert in_words(one.difference).partition(" ")[2] in stream.getvalue()
+
+
+def test_a_page_says_which_results_it_compares(tmp_path):
+    for name, value in (("a", 1.0), ("b", 2.0), ("c", 2.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text(json.dumps({"horizon": value}))
+    made = {}
+    for first, second in ("ab", "ac", "ba"):
+        at.compare(tmp_path / first, tmp_path / second).report(tmp_path / "out")
+        made[first + second] = read_provenance(tmp_path / "out" / "report.html")
+    assert made["ab"].name == "compare" and made["ab"].kind == "report"
+    assert made["ab"].data == made["ac"].data != made["ba"].data

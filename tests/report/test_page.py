@@ -39,6 +39,19 @@ def test_tables_and_columns_have_names(page):
     assert named == ["rest"] and 'id="rest"' in page
 
 
+def test_neither_intervals_nor_numbers_are_parted(tmp_path):
+    rows = [
+        ("gd, step 10", "0.5 [-0.1, inf]", "1.7e-06", "5 %"),
+        ("a name of " + 20 * "x", "y", "z", 46 * "w"),
+    ]
+    sections = [Section("A", table=Table(("n", "a", "b", "c"), rows))]
+    page = render_page("T", "s", [], sections, figures=tmp_path, footer="f")
+    assert '<td>0.5 <span class="whole">[-0.1, inf]</span></td>' in page
+    assert '<td><span class="whole">1.7e-06</span></td><td>5\N{NO-BREAK SPACE}%</td>' in page
+    assert '<th scope="row">gd,\N{NO-BREAK SPACE}step\N{NO-BREAK SPACE}10</th>' in page
+    assert '<th scope="row" class="long">a name' in page and '<td class="long">www' in page
+
+
 def test_what_weighs_less_is_folded_away(page):
     assert "<details><summary>more</summary><ul><li>other</li></ul></details>" in page
     closed = page[page.index("<details><summary><h2") : page.index("Drawn")]

@@ -140,7 +140,8 @@ def in_context(
         source = (
             f"{task.dimension} inputs, data {data}; {settings['parameterization']} from the "
             f"{settings['initialization']} start, {runs.runs[0].steps[-1]:,} steps of "
-            f"{batch} prompts, learning rate {settings['learning_rate']:g}, {seeds} seed(s)"
+            f"{batch} prompts, learning rate {settings['learning_rate']:g}, {seeds} "
+            f"seed{'' if seeds == 1 else 's'}"
         )
         current.show(runs)
         current.say(

@@ -35,11 +35,12 @@ def reproduce(
         Path, typer.Argument(metavar="FILE", help="A .png, .svg, .nc, .json or .html file.")
     ],
     data: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--data",
             metavar="FILE",
-            help="The token file, corpus, saved run or folder that it was made from.",
+            help="The token file, corpus, saved run or folder that it was made from; of a "
+            "comparison given twice, for FIRST and SECOND.",
         ),
     ] = None,
     checkpoints: Annotated[
@@ -82,7 +83,8 @@ def reproduce(
             )
         )
         again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
-        found = again(_Request(file, provenance, data, checkpoints or [], optimizer, norm, current))
+        asked = _Request(file, provenance, data or [], checkpoints or [], optimizer, norm, current)
+        found = again(asked)
         same = "all the same" if found.same else f"{len(found.differing)} differ"
         current.say(f"Compared {found.compared} results: {same}.")
         current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
@@ -105,7 +107,7 @@ class _Request(NamedTuple):
     Attributes:
         file: A file of the result.
         provenance: What the file says of it.
-        data: What the result was made from, or None.
+        data: What the result was made from.
         checkpoints: Heads captured from earlier checkpoints.
         optimizers: Optimizers of the user's own, or None.
         norms: Norms of the user's own, or None.
@@ -114,7 +116,7 @@ class _Request(NamedTuple):
 
     file: Path
     provenance: Provenance
-    data: Path | None
+    data: list[Path]
     checkpoints: list[Path]
     optimizers: list[str] | None
     norms: list[str] | None
@@ -133,10 +135,10 @@ def _figure(request: _Request) -> Reproduction:
     figure = get_figure(provenance.name)
     arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
     took = arguments.pop("source", None)
-    _check_given("data", data, "data of yours" if took is not None else "")
+    source = _one(data, "data of yours" if took is not None else "")
     _announce(f"figure {figure.name}", arguments, current)
     return reproduce_figure(
-        file, provenance, arguments | {"source": data}, progress=current.progress
+        file, provenance, arguments | {"source": source}, progress=current.progress
     )
 
 
@@ -153,9 +155,9 @@ def _claims(request: _Request) -> Reproduction:
     known = all_claims()
     names = several(word(*known), len(known))
     arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
-    _check_given("data", data, "a file of yours" if arguments["data"] else "")
+    source = _one(data, "a file of yours" if arguments["data"] else "")
     _announce("claims", arguments, current)
-    cases = None if data is None else load(data).data_sets()
+    cases = None if source is None else load(source).data_sets()
     made = claims_provenance(arguments["names"], cases, arguments["seed"])
     return reproduce_claims(file, provenance, cases, made)
 
@@ -172,7 +174,17 @@ def _report(request: _Request) -> Reproduction:
         "model": "heads captured from a model",
         "file": "a file of yours",
     }
-    _check_given("data", data, kinds[command.takes])
+    if command.takes_second:
+        if len(data) != 2:
+            raise InvalidInputError(
+                "data",
+                f"it was made from two results, and {len(data)} are given",
+                "Give --data FIRST --data SECOND",
+            )
+        taken: dict[str, Any] = {command.takes: data[0], command.takes_second: data[1]}
+    else:
+        source = _one(data, kinds[command.takes])
+        taken = {command.takes: source} if command.takes else {}
     count = arguments.get(command.takes_more, 0)
     if len(checkpoints) != count:
         raise InvalidInputError(
@@ -181,7 +193,17 @@ def _report(request: _Request) -> Reproduction:
             "Give the file of each with --checkpoints, in their order" if count else "Leave it out",
         )
     _announce(f"attractor {provenance.name}", arguments, current)
-    return reproduce_report(file, provenance, command, arguments, data, checkpoints)
+    if command.takes_more:
+        taken[command.takes_more] = checkpoints or None
+    return reproduce_report(file, provenance, command, arguments | taken)
+
+
+def _one(data: list[Path], made_from: str) -> Path | None:
+    """The one file that a result was made from, if it was made from any."""
+    _check_given("data", data, made_from)
+    if len(data) > 1:
+        raise InvalidInputError("data", f"{len(data)} are given", "Give the one it was made from")
+    return data[0] if data else None
 
 
 def _check_given(argument: str, given: Any, made_from: str) -> None:

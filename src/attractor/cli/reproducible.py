@@ -7,7 +7,7 @@ Numbers have a range beyond which a command is to be called by itself, by somebo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from attractor.cli import (
     audit,
     basins,
     check,
+    compare,
     corpus,
     demo,
     in_context,
@@ -64,6 +65,7 @@ class Reproducible:
         run: The command.
         arguments: What its report can set.
         takes: Its argument for the file that the report was made from; empty if there is none.
+        takes_second: Its argument for a second file; empty if it takes none.
         takes_more: Its argument for further files, of which a report records how many there were.
         may_lack: Arguments that reports of earlier versions do not have.
         numbers: The file of its numbers, which are compared.
@@ -72,6 +74,7 @@ class Reproducible:
     run: Callable[..., None]
     arguments: Mapping[str, Argument]
     takes: str = ""
+    takes_second: str = ""
     takes_more: str = ""
     may_lack: tuple[str, ...] = ()
     numbers: str = SUMMARY
@@ -149,6 +152,13 @@ COMMANDS = {
             "data": _OF_FILE,
         },
         takes="file",
+    ),
+    "compare": Reproducible(
+        compare.compare,
+        {"seed": SEED, "norm": optional(_NORM), "data": _OF_FILE},
+        takes="first",
+        takes_second="second",
+        numbers="comparison.json",
     ),
     "corpus": Reproducible(
         corpus.corpus,
@@ -320,12 +330,7 @@ def _other_number(
 
 
 def reproduce_report(
-    file: Path,
-    provenance: Provenance,
-    command: Reproducible,
-    arguments: Mapping[str, Any],
-    data: Path | None,
-    more: Sequence[Path] = (),
+    file: Path, provenance: Provenance, command: Reproducible, arguments: Mapping[str, Any]
 ) -> Reproduction:
     """Runs the command of a report again, and compares the numbers of both.
 
@@ -333,21 +338,16 @@ def reproduce_report(
         file: A file of the report.
         provenance: Where it comes from.
         command: The command.
-        arguments: What to call it with, checked.
-        data: The file that the command takes: tokens, a corpus, a head or a run.
-        more: Further files that it takes.
+        arguments: What to call it with, checked, and the files that it takes.
 
     Raises:
         FileFormatError: If the summary of the report is not beside the file, or is damaged.
     """
     old = _summary(file.with_name(command.numbers))
-    taken: dict[str, Any] = {command.takes: data} if command.takes else {}
-    if command.takes_more:
-        taken[command.takes_more] = list(more) or None
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "again"
         try:
-            command.run(**{**arguments, **taken}, out=out, quiet=True)
+            command.run(**arguments, out=out, quiet=True)
         except typer.Exit:  # an infeasible problem ends so, and has a report
             if not (out / command.numbers).is_file():
                 raise FileFormatError(

@@ -12,6 +12,7 @@ import numpy as np
 from attractor.cli.session import Session
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
+from attractor.geometry.loading import spelling_of
 
 if TYPE_CHECKING:
     from attractor.analysis import Verdict
@@ -59,8 +60,7 @@ def norm_option(geometry: Geometry | None) -> str:
     """The option by which a run is compared in its own norm; empty where it has to be none."""
     if geometry is None:
         return " --norm frobenius"
-    kind = type(geometry)
-    return "" if _is_ours(geometry) else f" --norm {kind.__module__}:{kind.__qualname__}"
+    return "" if _is_ours(geometry) else f" --norm {spelling_of(geometry)}"
 
 
 def _is_ours(geometry: Geometry) -> bool:

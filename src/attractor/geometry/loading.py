@@ -95,3 +95,10 @@ def raised_by_user(argument: str, name: str, error: Exception) -> InvalidInputEr
         f"{name} raised {type(error).__name__}: {text}",
         "Mend it, and try it alone first",
     )
+
+
+def spelling_of(geometry: Geometry) -> str:
+    """How ``load_geometry`` finds a norm again: by its name, or by the class of one's own."""
+    kind = type(geometry)
+    ours = kind.__module__.startswith("attractor.")
+    return geometry.name if ours else f"{kind.__module__}:{kind.__qualname__}"

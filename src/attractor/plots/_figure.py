@@ -11,6 +11,8 @@ import matplotlib
 import matplotlib.figure
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from attractor.plots.description import description
+
 _SHARPNESS = 2
 """Pixels of a picture, either way, for each one that a notebook shows."""
 _NOT_OF_FIGURES = {"backend", "backend_fallback", "interactive", "toolbar"}
@@ -62,8 +64,9 @@ class Figure(matplotlib.figure.Figure):
         return stream.getvalue(), {"width": width, "height": height} | said
 
     def _repr_html_(self) -> str | None:
-        """The same picture with its description, which notebooks read aloud; None without one."""
+        """The same picture with what is seen in it, which notebooks read aloud."""
         from attractor.records.html import picture
 
-        shown = self._repr_png_() if self.description else None
-        return None if shown is None else picture(shown[0], self.description, shown[1]["width"])
+        shown = self._repr_png_()
+        said = self.description or description(self)
+        return None if shown is None else picture(shown[0], said, shown[1]["width"])

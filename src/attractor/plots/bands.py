@@ -119,8 +119,11 @@ def _bars(
     """Bars between two edges at places evenly spread along the axis, between those of others."""
     number, of = slot
     along = np.log(places) if axes.get_xscale() == "log" else places
-    wanted = (np.arange(_BARS) + (number + 0.5) / of) / _BARS
-    at = np.unique([np.abs(along - end).argmin() for end in along[0] + wanted * np.ptp(along)])
+    at, taken = np.array([], int), np.array([], int)
+    for each in range(number + 1):  # near the start several would be nearest to one record
+        wanted = along[0] + (np.arange(_BARS) + (each + 0.5) / of) / _BARS * np.ptp(along)
+        at = np.setdiff1d([np.abs(along - end).argmin() for end in wanted], taken)
+        taken = np.union1d(taken, at)
     low, high = (edge[at] for edge in edges)
     axes.vlines(places[at], low, high, color=color, linewidth=1.0, alpha=0.75, zorder=1.9)
     for ends in (low, high):

@@ -113,8 +113,8 @@ def ratio_curves_figure(matrix: BiasMatrix) -> Figure:
         matrix: What ``attractor.analysis.bias_matrix`` returns.
     """
     methods = matrix.methods
-    columns = min(_COLUMNS, len(methods))
-    rows = math.ceil(len(methods) / columns)
+    rows = math.ceil(len(methods) / _COLUMNS)
+    columns = math.ceil(len(methods) / rows)
     width, height = (7.2, 0.9 + 1.45 * rows) if len(methods) > 1 else (6.0, 3.6)
     figure = Figure(figsize=(width, height))
     panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()

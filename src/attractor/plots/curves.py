@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
+from attractor.plots.logarithmic import plain_numbers
 from attractor.plots.plane.tokens import HALO
 from attractor.records import axis_of
 
@@ -114,6 +115,7 @@ def _limit_line(axes: Axes) -> None:
 def _log_axis(axes: Axes, label: str) -> None:
     # Rounding may carry a ratio past 1, where a logarithmic axis has no place for it.
     axes.set_yscale("log", nonpositive="mask")
+    plain_numbers(axes.yaxis)
     axes.set_ylabel(label)
 
 
@@ -124,6 +126,7 @@ def _keep_in_view(axes: Axes) -> None:
     for words in axes.findobj(lambda artist: artist.get_gid() == _CUT):
         words.remove()
     if lowest < -1:  # where curves are that low, the corner is empty
-        said = f"below \N{MINUS SIGN}1, down to \N{MINUS SIGN}{-lowest:.2g}, not shown"
+        said = f"cut at \N{MINUS SIGN}1, lowest \N{MINUS SIGN}{-lowest:.3g}"
         look: Any = {"fontsize": 6.5, "color": COLORS["gray"], "gid": _CUT, "path_effects": HALO}
+        look["in_layout"] = False  # it is to take no room from the panels
         axes.text(0.01, 0.02, said, transform=axes.transAxes, **look)

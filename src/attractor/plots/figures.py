@@ -23,6 +23,7 @@ from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
 from attractor.plots.attention import attention_map, colorbar, predicted_legend
 from attractor.plots.geometries import numbers_on_colors
+from attractor.plots.several_runs import panels_of_runs, trials_in_words
 from attractor.precision import check_shape
 from attractor.records import axis_of
 
@@ -204,35 +205,9 @@ def _rarely(share: float) -> str:
 
 
 def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset]) -> Figure:
-    figure = Figure(figsize=(7.2, 5.2))
-    places = figure.subplots(2, 2).ravel()
-    for axes, draw in zip(places, panels, strict=True):
-        for number, (name, data) in enumerate(runs.items()):
-            look = SERIES[number % len(SERIES)]
-            draw(axes, data, label=name, look=look, slot=(number, len(runs)))
-    if len(runs) > 1:
-        handles, labels = places[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=len(runs))
-    figure.supxlabel(_note(runs), fontsize=8, color="#555555")
-    return figure
-
-
-def _note(runs: Mapping[str, xr.Dataset]) -> str:
-    """The meaning of line and band, and the number of trials of a line."""
-    counts = [_trials_with_numbers(data) for data in runs.values()]
-    shown, total = (_least_to_most(numbers) for numbers in zip(*counts, strict=True))
-    if total == "1":
-        return "one trial" if len(runs) == 1 else "one trial a line"
-    some = "" if shown == total else f", of which {shown} have a solution to compare with"
-    around, each = ("band", "") if len(runs) == 1 else ("bars", " a line")
-    return (
-        f"line: median over trials; {around}: 10th to 90th percentile ({total} trials{each}{some})"
-    )
-
-
-def _least_to_most(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return str(low) if low == high else f"{low} to {high}"
+    known, total = zip(*(_trials_with_numbers(data) for data in runs.values()), strict=True)
+    trials = trials_in_words(total, known)
+    return panels_of_runs(panels, runs, columns=2, height=2.6, trials=trials)
 
 
 def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from matplotlib.image import AxesImage
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
 from attractor.plots.geometries import geometry_label
+from attractor.plots.logarithmic import plain_numbers
 
 _MARKERS = "osD^vP*X"
 _MOST_CURVES = 8
@@ -46,6 +47,7 @@ def head_curves(axes: Axes, data: xr.DataArray, *, log: bool = False) -> None:
         )
     if log:
         axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
     axes.set_xlabel("step")
 
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE, SERIES
+from attractor.plots.logarithmic import plain_numbers
 from attractor.plots.roles import tint
 
 _PANELS = {
@@ -63,6 +64,7 @@ def lengths_figure(
             axes.plot(flow["time"].values, flow[name].values, **_FLOW)
         axes.set(xscale="log", title=label)
     panels[0].set_yscale("log")
+    plain_numbers(panels[0].yaxis)
     risks = data["risk"].values[np.isfinite(data["risk"].values)]
     panels[0].set_ylim(max(risks[risks > 0].min() / 1.5, 1e-6), risks.max() * 1.5)
     panels[3].axhline(0, color=COLORS["gray"], linewidth=0.6)
@@ -106,6 +108,9 @@ def experiment_figure(data: xr.Dataset, references: xr.Dataset, query_noise: flo
         axis.set_major_formatter(ScalarFormatter())
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_minor_formatter(NullFormatter())
+    lengths = np.unique(data["length"].values[np.isfinite(data["length"].values)])
+    if lengths.size <= _NAMED:
+        axes.set_xticks(lengths, [f"{length:,.0f}" for length in lengths])
     axes.set(xlabel="tokens of a prompt", ylabel="mean squared error")
     figure.legend(loc="outside lower center", ncols=4)
     return figure

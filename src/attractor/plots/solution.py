@@ -13,12 +13,18 @@ from attractor.errors import InvalidInputError
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.plots.geometries import geometry_label, solution_map
+from attractor.plots.logarithmic import plain_numbers
 
 if TYPE_CHECKING:
     from attractor.margin import Solution
 
 _FAR = 100.0
 """Ratio of the largest margin to the smallest from which on the axis of margins is logarithmic."""
+
+_ROOM = 1.4
+"""Height of the axis of margins over theirs: margins grow to the right, and a legend fits above."""
+_LONG = 2
+"""A side of a matrix over the other from which on its cells are not square."""
 
 
 def margin_curve(axes: Axes, solution: Solution) -> None:
@@ -52,8 +58,11 @@ def margin_curve(axes: Axes, solution: Solution) -> None:
         axes.scatter(place[chosen], margins[chosen], label=label, **style)
     if margins.size and margins.min() > 0 and margins.max() > _FAR * margins.min():
         axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
+        axes.set_ylim(None, margins.max() ** _ROOM * margins.min() ** (1 - _ROOM))
     else:
-        axes.set_ylim(min(0.0, margins.min(initial=0.0)), None)
+        low, high = margins.min(initial=0.0), margins.max(initial=1.0)
+        axes.set_ylim(low, low + _ROOM * (high - low))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set(xlabel="constraint, smallest margin first", ylabel=r"$a_j^\top W b_j$ over its bound")
 
@@ -90,19 +99,21 @@ def solution_figure(solution: Solution) -> Figure:
     """
     _check(solution)
     figure, (matrix, values, margins) = panels_on_page(
-        2.5, 1, 3, width_ratios=[1, 0.9, 1.25], squeeze=True
+        2.1, 1, 3, width_ratios=[1.25, 0.85, 1.2], squeeze=True
     )
     image = solution_map(matrix, xr.DataArray(solution.W, dims=("row", "column")))
-    bar = figure.colorbar(image, ax=matrix, location="bottom", shrink=0.8, aspect=16, pad=0.05)
-    bar.set_label(f"entries over the largest, {np.abs(solution.W).max():.3g}")
+    bar = figure.colorbar(image, ax=matrix, shrink=0.85, aspect=14, pad=0.04, ticks=[-1, 0, 1])
+    bar.set_label(f"entry over the largest,\n{np.abs(solution.W).max():.3g}")
+    if max(solution.W.shape) > _LONG * min(solution.W.shape):
+        matrix.set_aspect("auto")
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     norm = geometry_label(solution.geometry.name)
     matrix.set_title(f"W, {norm} norm {solution.norm:.4g}")
     singular_values(values, solution)
-    values.set_title(f"singular values{_rank_in_words(solution)}")
+    values.set_title(_rank_in_words(solution))
     margin_curve(margins, solution)
     margins.set_title(f"margins; relative gap {solution.gap:.1e}")
-    margins.legend(loc="best")
+    margins.legend(loc="upper left")
     return figure
 
 
@@ -111,7 +122,7 @@ def _rank_in_words(solution: Solution) -> str:
     if rank < 0:
         return ""
     exact = solution.rank_evidence is not None or rank in (0, most)
-    return f"; rank {'' if exact else 'at least '}{rank}"
+    return f"rank {rank}" if exact else f"rank at least {rank}"
 
 
 def _check(solution: Solution) -> None:

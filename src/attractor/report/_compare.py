@@ -17,7 +17,9 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.analysis.bias.answer import MedianInterval, median_interval
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry
+from attractor.geometry import Geometry, get_geometry
+from attractor.geometry.loading import spelling_of
+from attractor.provenance import data_hash
 from attractor.records import axis_of
 from attractor.report.run_comparison import ComparedNumber, RunComparison
 from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, is_run, side_of
@@ -98,7 +100,17 @@ def compare(
         _differing(a.texts, b.texts),
         _pairing(a, b, numbers),
         pairs,
+        _hash(a, b),
+        tuple(dict.fromkeys([*a.bibtex, *b.bibtex])),
+        None if geometry is None else spelling_of(get_geometry(geometry)),
     )
+
+
+def _hash(a: Side, b: Side) -> str:
+    """A hash of both sides, in their order."""
+    arrays = {f"first {name}": values for name, values in a.arrays().items()}
+    arrays |= {f"second {name}": values for name, values in b.arrays().items()}
+    return data_hash(**arrays)
 
 
 def _names(first: Any, second: Any, names: Sequence[str] | None) -> tuple[str, str]:

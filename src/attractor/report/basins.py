@@ -7,6 +7,7 @@ from typing import Any
 
 from attractor import plots
 from attractor.analysis.basins import BasinMap, BasinShares
+from attractor.analysis.basins.tables import percent
 from attractor.provenance import Provenance
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
@@ -80,7 +81,7 @@ def write_basins_report(
             "optimal",
             "starts",
             "share",
-            f"{summary['confidence']:.0%} interval",
+            f"{100 * summary['confidence']:.0f} % interval",
         )
         report.sections.append(
             Section(
@@ -92,7 +93,7 @@ def write_basins_report(
         if drawn is not None:
             drawn.save(report.place / "map.nc")
             picture = plots.basin_map_figure(drawn.data, colors=colors)
-            parts = {_name(one): f"{one['part']:.1%}" for one in summary["map"]["selections"]}
+            parts = {_name(one): percent(one["part"]) for one in summary["map"]["selections"]}
             seen = f"The part of the plane that each selection takes. {listed(parts)}"
             report.sections.append(
                 Section("A plane of starts", figure=report.picture(MAP, picture, seen))
@@ -106,8 +107,8 @@ def _row(outcome: dict[str, Any]) -> tuple[str, ...]:
         _name(outcome),
         optimal[0] if optimal else "-",
         f"{outcome['count']:,}",
-        f"{outcome['share']:.1%}",
-        f"{outcome['low']:.1%} to {outcome['high']:.1%}",
+        percent(outcome["share"]),
+        f"{100 * outcome['low']:.1f} to {percent(outcome['high'])}",
     )
 
 

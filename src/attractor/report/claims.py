@@ -25,7 +25,7 @@ RESULTS = "claims.json"
 _ORDER: Mapping[Outcome, tuple[str, Literal["open", "closed"]]] = {
     Outcome.FAILS: ("fail", "open"),
     Outcome.NOT_SETTLED: ("not settled", "open"),
-    Outcome.ASSUMPTION_NOT_MET: ("assumption not met", "closed"),
+    Outcome.ASSUMPTION_NOT_MET: ("with an assumption not met", "closed"),
     Outcome.VACUOUS: ("vacuous here", "closed"),
     Outcome.HOLDS: ("hold", "closed"),
 }
@@ -160,14 +160,18 @@ def _outcome(outcome: Outcome, those: Sequence[ClaimResult], summary: Mapping[st
 def _statements(statements: Sequence[Statement], results: ClaimResults) -> list[Section]:
     """Every statement of each paper, with the outcomes of the claims that check it."""
     outcomes = {result.claim.name: result.outcome.value for result in results}
-    columns = ("statement", "claims", "figures", "not checked")
     return [
-        Section(
-            f"Statements of {paper.title}",
-            table=Table(columns, [one.row(outcomes) for one in those], words=True),
-        )
+        Section(f"Statements of {paper.title}", table=_filled([one.row(outcomes) for one in those]))
         for paper, those in by_paper(statements).items()
     ]
+
+
+def _filled(rows: Sequence[Sequence[str]]) -> Table:
+    """The table of statements, without columns in which nothing stands."""
+    columns = ("statement", "claims", "figures", "not checked")
+    kept = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    cells = [[row[place] for place in kept] for row in rows]
+    return Table([columns[place] for place in kept], cells, words=True)
 
 
 def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:

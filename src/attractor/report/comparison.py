@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attractor import plots
+from attractor.provenance import Provenance
 from attractor.records import axis_of
 from attractor.report import seen
 from attractor.report.folder import ReportFolder, report_folder
@@ -41,8 +42,17 @@ def write_comparison_report(directory: str | os.PathLike[str], comparison: RunCo
     first, second = comparison.names
     title = f"{second} against {first}"
     source = f"Two results of kind {comparison.kind}. {comparison.pairing}"
+    provenance = Provenance.record(
+        "report",
+        "compare",
+        arguments={"data": True, "norm": comparison.norm, "seed": 0},
+        data=comparison.data or None,
+        bibtex=comparison.bibtex,
+    )
     numbers = comparison.summary()
-    with report_folder(directory, title, source, numbers, "compare", name=NUMBERS) as report:
+    with report_folder(
+        directory, title, source, numbers, "compare", provenance=provenance, name=NUMBERS
+    ) as report:
         report.findings += _findings(comparison.findings())
         if comparison.settings:
             rows = [(name, *values) for name, values in comparison.settings.items()]

@@ -270,8 +270,10 @@ def _classes_seen(orders: PartialOrders) -> str:
 
 def _assumptions(report: CorpusReport, folder: ReportFolder) -> Section:
     checks = report.structure.assumptions
-    shares = {check.name: "met" if check.met else percent(check.share) for check in checks}
-    figure = folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks), seen.listed(shares))
+    figure = None
+    if not all(check.met for check in checks):
+        shares = {check.name: "met" if check.met else percent(check.share) for check in checks}
+        figure = folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks), seen.listed(shares))
     rows = [
         (
             check.name, check.statement, "yes" if check.met else "no",

@@ -37,6 +37,7 @@ a { color: inherit; }
 .warning { background: var(--caution); border-left: 4px solid #d55e00; padding: .6rem 1rem; }
 figure { margin: 1.4rem 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
+@media (prefers-color-scheme: dark) { figure img { filter: brightness(.88); } }
 figcaption { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -44,7 +45,9 @@ caption { text-align: left; color: var(--soft); font-size: .9rem; }
 th, td { padding: .3rem clamp(.5rem, 1.5vw, .9rem) .3rem 0; text-align: right;
          border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
-table.words :is(th, td) { text-align: left; }
+table.words :is(th, td) { text-align: left; } td.long { min-width: 13rem; }
+th.long { min-width: 9rem; }
+span.whole { white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 code { font-size: .92em; }
@@ -55,6 +58,12 @@ code { font-size: .92em; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure, table { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
+
+_SPACE = "\N{NO-BREAK SPACE}"
+_WHOLE = re.compile(r"\[[-+\d., einfa]*\]|[-\d.]+e-\d+")
+"""Intervals and numbers that a browser would part, at a blank or a hyphen."""
+_LONG, _SHORT = 45, 14
+"""Letters of a cell that is a sentence if it has more, and of a name that stays in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,10 +236,7 @@ def _section(section: Section, figures: Path, level: int) -> str:
 def _table(table: Table, heading: str) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     rows = "".join(
-        f'<tr><th scope="row">{_words(first)}</th>'
-        + "".join(f"<td>{_words(cell)}</td>".replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells)
-        + "</tr>"
-        for first, *cells in table.rows
+        f"<tr>{_row_name(first)}{''.join(map(_cell, cells))}</tr>" for first, *cells in table.rows
     )
     kind = ' class="words"' if table.words else ""
     caption = f"<caption>{html.escape(table.caption)}</caption>" if table.caption else ""
@@ -238,6 +244,24 @@ def _table(table: Table, heading: str) -> str:
     named = f'aria-labelledby="{heading}"'
     inner = f"<table{kind}{'' if caption else f' {named}'}>{body}</table>"
     return f'<div class="wide" tabindex="0" role="region" {named}>{inner}</div>'
+
+
+def _cell(words: Words) -> str:
+    """A cell; neither an interval nor a number is parted, and sentences have room."""
+    if not isinstance(words, str):
+        return f"<td>{_words(words)}</td>"
+    text = _WHOLE.sub(r'<span class="whole">\g<0></span>', _words(words))
+    long = ' class="long"' if len(words) > _LONG else ""
+    return f"<td{long}>{text}</td>".replace(" %", f"{_SPACE}%")
+
+
+def _row_name(words: Words) -> str:
+    """The name of a row, in one line where it is short, and with room where it is long."""
+    text, length = _words(words), len(words) if isinstance(words, str) else 0
+    if 0 < length <= _SHORT:
+        text = text.replace(" ", _SPACE)
+    long = ' class="long"' if length > 2 * _SHORT else ""
+    return f'<th scope="row"{long}>{text}</th>'
 
 
 def _figure(figure: FigureFile, figures: Path) -> str:

@@ -86,6 +86,9 @@ class RunComparison(Printed):
         texts: Words of both, by name, where they differ.
         pairing: Whether trials are paired, and why.
         studies: Measures over trials of both, by the name of what was trained.
+        data: A hash of both results, by which they are recognized; empty where it is not known.
+        bibtex: BibTeX entries that the results cite.
+        norm: The norm that runs were verified in, where it was chosen.
     """
 
     width: ClassVar[int] = 100
@@ -96,6 +99,9 @@ class RunComparison(Printed):
     texts: Mapping[str, tuple[str, str]]
     pairing: str
     studies: Mapping[str, tuple[xr.Dataset, xr.Dataset]] = field(default_factory=dict)
+    data: str = ""
+    bibtex: tuple[str, ...] = ()
+    norm: str | None = None
 
     def findings(self) -> list[str]:
         """Which numbers differ, in a sentence each, the clearest first."""

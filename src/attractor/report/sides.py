@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from attractor.analysis import Verdict, verify
@@ -42,6 +44,7 @@ class Side:
         numbers: Single numbers by name.
         texts: Single words by name, such as outcomes of claims.
         same_trials: What has to be equal for trials of the same number to be of the same data.
+        bibtex: BibTeX entries that it cites.
     """
 
     kind: str
@@ -50,6 +53,22 @@ class Side:
     numbers: Mapping[str, float] = dataclasses.field(default_factory=dict)
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     same_trials: str = ""
+    bibtex: tuple[str, ...] = ()
+
+    def arrays(self) -> dict[str, Any]:
+        """All that is compared, as arrays by name, to be hashed."""
+        words = [self.kind, *(dict(sorted(one.items())) for one in (self.settings, self.texts))]
+        numbers = dict(sorted(self.numbers.items()))
+        found = {
+            "words": np.array(json.dumps(words)),
+            "names": np.array(list(numbers), dtype=str),
+            "numbers": np.array(list(numbers.values()), dtype=float),
+        }
+        for study, data in self.studies.items():
+            for name, values in data.data_vars.items():
+                if values.dtype.kind in "biuf":
+                    found[f"{study} {name}"] = values.to_numpy()
+        return found
 
 
 def is_run(given: Any) -> bool:
@@ -119,6 +138,11 @@ def _of_folder(argument: str, folder: Path) -> Side:
         provenance = read_provenance(file)
     except AttractorError:
         provenance = None  # which a report need not have
+    cited = () if provenance is None else provenance.bibtex
+    return dataclasses.replace(_of_numbers_file(folder, file, provenance), bibtex=cited)
+
+
+def _of_numbers_file(folder: Path, file: Path, provenance: Provenance | None) -> Side:
     if (folder / "matrix.nc").is_file():
         return _of_matrix(BiasMatrix.load(folder / "matrix.nc"), provenance)
     settings = {} if provenance is None else _made_with(provenance)

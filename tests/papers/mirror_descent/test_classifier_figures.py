@@ -59,8 +59,10 @@ def test_accuracy_by_size_is_shown_where_there_are_several(models):
 def test_the_published_reading_is_drawn_hollow_beside_the_other():
     figure, data = get_figure("mirror-descent/text-generalization"), made_up("2 blocks")
     data["as_published_accuracy"] = data["test_accuracy"] + 0.01
-    (legend,) = [axes.get_legend() for axes in figure.draw(data).axes if axes.get_legend()]
-    assert "highest of all epochs" in legend.get_texts()[1].get_text()
+    (legend,) = figure.draw(data).legends
+    assert {"chosen by validation", "highest of all epochs on the test set", *NAMES} == {
+        words.get_text() for words in legend.get_texts()
+    }
     assert "Hollow: the published reading" in figure.caption(data)
 
 
@@ -140,6 +142,6 @@ def test_a_try_of_huge_loss_leaves_the_others_apart():
     data = made_up("2 blocks")
     data["tried_accuracy"][1, 2] = -5800.0
     panels = get_figure("mirror-descent/vision").draw(data).axes
-    (rates,) = (axes for axes in panels if axes.get_ylabel() == "validation accuracy in the search")
+    (rates,) = (axes for axes in panels if "search" in axes.get_title() + axes.get_title("left"))
     low, high = rates.get_ylim()
     assert -0.2 < low <= 0 and 0.7 < high < 1.2

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.plots._style import COLORS
+from attractor.plots.pairs import shared_legend
 from attractor.plots.roles import DOTTED
 
 STYLES = {
@@ -21,12 +27,16 @@ STYLES = {
     "Muon": (COLORS["black"], "*", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
 }
 """Color, marker and dash of each optimizer."""
-_HISTOGRAMS = ("p = 1.1", "p = 2", "p = 3", "Adam")
+HISTOGRAMS = ("p = 1.1", "p = 2", "p = 3", "Adam")
 """The optimizers whose weights are drawn one by one; more lines could not be distinguished."""
 
 
+_UPRIGHT = 5
+"""Names of optimizers that fit below a panel side by side."""
+
+
 def by_optimizer(
-    axes: Axes, values: xr.DataArray, *, shift: float = 0.0, hollow: bool = False, label: str = ""
+    axes: Axes, values: xr.DataArray, *, shift: float = 0.0, hollow: bool = False
 ) -> None:
     """Every seed as a small point, the mean with its interval as a large one, by optimizer.
 
@@ -35,7 +45,6 @@ def by_optimizer(
         values: Over ``optimizer`` and ``seed``.
         shift: How far to the right of the optimizer's place.
         hollow: Whether markers are empty.
-        label: Name in the legend, of the first optimizer.
     """
     names = values["optimizer"].values.tolist()
     for place, name in enumerate(names):
@@ -46,9 +55,9 @@ def by_optimizer(
         axes.plot(np.full(len(seeds), place + shift - 0.11), seeds, ".", color=color, alpha=0.5,
                   markersize=3)  # fmt: skip
         axes.errorbar(place + shift + 0.05, mean, half, fmt=marker, color=color, capsize=2,
-                      markerfacecolor=inside, markersize=5, linewidth=1,
-                      label=label if place == 0 and label else None)  # fmt: skip
-    axes.set_xticks(range(len(names)), names, rotation=35, ha="right")
+                      markerfacecolor=inside, markersize=5, linewidth=1)  # fmt: skip
+    turned: Any = {"rotation": 35, "ha": "right"} if len(names) > _UPRIGHT else {}
+    axes.set_xticks(range(len(names)), names, **turned)
     axes.set_xlim(-0.6, len(names) - 0.4)
 
 
@@ -72,6 +81,32 @@ def by_model(axes: Axes, values: xr.DataArray) -> None:
     axes.set_xlim(-0.6, len(models) - 0.4)
 
 
+def legend_of_optimizers(
+    figure: Figure, names: Iterable[str], further: Mapping[str, bool] | None = None
+) -> None:
+    """Draws a legend of the color, the marker and the dash of optimizers, below a figure.
+
+    Args:
+        figure: The figure.
+        names: The optimizers.
+        further: What filled and hollow markers are, and which of them are hollow.
+    """
+    handles = [
+        Line2D([], [], color=color, marker=marker, linestyle=dash, label=name)
+        for name, (color, marker, dash) in STYLES.items()
+        if name in names
+    ]
+    for label, hollow in (further or {}).items():
+        gray = COLORS["gray"]
+        inside = "white" if hollow else gray
+        handles.append(
+            Line2D(
+                [], [], color=gray, marker="o", markerfacecolor=inside, linestyle="", label=label
+            )
+        )
+    shared_legend(figure, [], handles=handles)
+
+
 def in_words(values: xr.DataArray, form: str = ".3f") -> str:
     """Means with their intervals in words, by optimizer."""
     words = []
@@ -83,7 +118,8 @@ def in_words(values: xr.DataArray, form: str = ".3f") -> str:
 
 def rates_panel(axes: Axes, data: xr.Dataset) -> None:
     """Draws accuracy against the rates tried: a ring around the one chosen, a cross if diverged."""
-    axes.set(xscale="log", xlabel="learning rate", ylabel="validation accuracy in the search")
+    axes.set(xscale="log", xlabel="learning rate", title="search for learning rates")
+    axes.set_ylabel("validation accuracy")
     for name in data["optimizer"].values.tolist():
         one, (color, marker, dash) = data.sel(optimizer=name), STYLES[name]
         # A huge loss, which breaks ties in the search, puts some tries far below zero.
@@ -102,13 +138,13 @@ def rates_panel(axes: Axes, data: xr.Dataset) -> None:
 
 def epochs_panel(axes: Axes, data: xr.Dataset) -> None:
     """Validation accuracy by epoch, mean over seeds while all of them train."""
-    axes.set(xlabel="epoch, while every seed trains", ylabel="validation accuracy")
+    axes.set(xlabel="epoch, while every seed trains", title="as training goes on")
     for name in data["optimizer"].values.tolist():
         color, _, dash = STYLES[name]
         curve = data["validation_accuracy"].sel(optimizer=name)
         whole = curve.notnull().all("seed")
         axes.plot(data["epoch"].where(whole), curve.mean("seed").where(whole), color=color,
-                  linestyle=dash, label=name)  # fmt: skip
+                  linestyle=dash)  # fmt: skip
     axes.axhline(data.attrs["chance"], color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED)
 
 
@@ -116,14 +152,14 @@ def weights_panel(axes: Axes, data: xr.Dataset, matrix: str) -> None:
     """Magnitudes of the entries of a matrix, all blocks, mean over seeds, of few optimizers."""
     axes.set(yscale="log", xlabel="magnitude of a weight", title=matrix)
     last = float(data["bin"][-1])
-    for name in (name for name in data["optimizer"].values.tolist() if name in _HISTOGRAMS):
+    for name in (name for name in data["optimizer"].values.tolist() if name in HISTOGRAMS):
         color, marker, dash = STYLES[name]
         share = data["share_of_weights"].sel(optimizer=name, matrix=matrix).mean("seed")
         share = share.where(share > 0)
         axes.step(data["bin"][:-1], share[:-1], where="post", color=color, linestyle=dash,
-                  linewidth=1, label=name)  # fmt: skip
+                  linewidth=1)  # fmt: skip
         axes.plot(last, share[-1], marker, color=color, markersize=4)
-    axes.annotate(f"beyond {last:.2g}", (last, 1), (3, -2), xycoords=("data", "axes fraction"),
+    axes.annotate(f"{last:.2g} and more", (last, 1), (3, -2), xycoords=("data", "axes fraction"),
                   textcoords="offset points", ha="right", va="top", fontsize=6)  # fmt: skip
 
 

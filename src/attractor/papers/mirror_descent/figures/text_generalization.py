@@ -15,6 +15,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     by_optimizer,
     epochs_panel,
     in_words,
+    legend_of_optimizers,
     rates_in_words,
     rates_panel,
 )
@@ -22,7 +23,7 @@ from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._figure import Figure
 from attractor.plots._style import PAGE
-from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.pairs import panel_letters
 
 _PUBLISHED = "as_published_accuracy"
 _BY_MODEL = "accuracy_by_model"
@@ -68,25 +69,29 @@ def _readings(data: xr.Dataset) -> Readings:
 
 def _draw(data: xr.Dataset) -> Figure:
     several = data.sizes["model"] > 1
-    figure = Figure(figsize=(PAGE, 5.0 if several else 2.9))
+    figure = Figure(figsize=(PAGE, 5.0 if several else 2.7))
     if several:
-        left, models, rates, epochs = figure.subplots(2, 2, width_ratios=(1.25, 1)).flat
+        left, models, rates, epochs = figure.subplots(
+            2, 2, sharey="row", width_ratios=(1.25, 1)
+        ).flat
         by_model(models, data[_BY_MODEL].rename(compared="optimizer"))
-        models.set_ylabel("test accuracy")
+        models.set_title("by size of the model")
     else:
-        left, rates, epochs = figure.subplots(1, 3)
+        left, rates, epochs = figure.subplots(1, 3, width_ratios=(1.1, 1, 1))
+        epochs.sharey(rates)
+        epochs.tick_params(labelleft=False)
+    kinds = {}
     if _PUBLISHED in data:
-        by_optimizer(left, data["test_accuracy"], shift=-0.15, label="chosen by validation")
-        by_optimizer(left, data[_PUBLISHED], shift=0.25, hollow=True,
-                     label="highest of all epochs on the test set, one start")  # fmt: skip
-        left.legend(fontsize=6, loc="lower right")
+        by_optimizer(left, data["test_accuracy"], shift=-0.15)
+        by_optimizer(left, data[_PUBLISHED], shift=0.25, hollow=True)
+        kinds = {"chosen by validation": False, "highest of all epochs on the test set": True}
     else:
         by_optimizer(left, data["test_accuracy"])
-    left.set_ylabel("test accuracy")
+    left.set(ylabel="test accuracy", title="on new texts")
     rates_panel(rates, data)
     epochs_panel(epochs, data)
     panel_letters(figure.axes)
-    shared_legend(figure, [epochs], columns=8)
+    legend_of_optimizers(figure, data["optimizer"].values, kinds)
     return figure
 
 

@@ -48,7 +48,7 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure = Figure(figsize=(PAGE, 2.9))
+    figure = Figure(figsize=(PAGE, 2.7))
     parts = {"last block": _last}
     if data.sizes["block"] > 1:
         parts["all blocks"] = lambda values: values.mean("block")
@@ -59,11 +59,14 @@ def _draw(data: xr.Dataset) -> Figure:
                 {"color": COLORS["black"]})  # fmt: skip
         _levels(axes, data["attention_by_chance"], "chance",
                 {"color": COLORS["gray"], "linestyle": DASHED})  # fmt: skip
-        axes.set_ylim(0)
         axes.set_title(title)
+    for axes in panels[1:-1]:
+        axes.sharey(panels[0])
+        axes.tick_params(labelleft=False)
     panels[0].set_ylabel("attention on telling words")
+    panels[0].set_ylim(0)
     by_optimizer(panels[-1], data["rescaled_attention"])
-    panels[-1].set(ylim=(0, 1.05), ylabel="rescaled attention", title="published reading")
+    panels[-1].set(ylim=(0, 1.05), ylabel="rescaled attention", title="last block, as published")
     panel_letters(panels)
     shared_legend(figure, panels[:1])
     return figure

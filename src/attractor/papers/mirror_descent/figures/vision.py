@@ -12,6 +12,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     by_optimizer,
     epochs_panel,
     in_words,
+    legend_of_optimizers,
     rates_in_words,
     rates_panel,
     weights_panel,
@@ -20,7 +21,7 @@ from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.pairs import panel_letters
 
 _KEPT = (
     "validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate", "tried_accuracy",
@@ -61,16 +62,20 @@ def _readings(data: xr.Dataset) -> Readings:
 def _draw(data: xr.Dataset) -> Figure:
     figure, ((accuracy, rates, epochs), (keys, values, sparsity)) = panels_on_page(5.0, 2, 3)
     by_optimizer(accuracy, data["test_accuracy"])
-    accuracy.set_ylabel("test accuracy")
+    accuracy.set(ylabel="test accuracy", title="on new images")
     rates_panel(rates, data)
     epochs_panel(epochs, data)
+    epochs.sharey(rates)
+    values.sharey(keys)
+    for axes in (epochs, values):
+        axes.tick_params(labelleft=False)
     for axes, matrix in ((keys, "keys"), (values, "values")):
         weights_panel(axes, data, matrix)
     keys.set_ylabel("share of weights")
     by_optimizer(sparsity, data["hoyer"].sel(matrix="keys").mean("block"))
     sparsity.set(ylabel="Hoyer sparsity", title="keys")
     panel_letters((accuracy, rates, epochs, keys, values, sparsity))
-    shared_legend(figure, [epochs], columns=8)
+    legend_of_optimizers(figure, data["optimizer"].values)
     return figure
 
 

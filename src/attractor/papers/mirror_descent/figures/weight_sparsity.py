@@ -8,11 +8,17 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import Figures, Readings, Request
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
-from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words, weights_panel
+from attractor.papers.mirror_descent.classifiers.styles import (
+    HISTOGRAMS,
+    by_optimizer,
+    in_words,
+    legend_of_optimizers,
+    weights_panel,
+)
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.pairs import panel_letters
 
 
 def _compute(request: Request) -> xr.Dataset:
@@ -39,10 +45,11 @@ def _draw(data: xr.Dataset) -> Figure:
     for above, below, matrix in zip(*panels, names, strict=True):
         weights_panel(above, data, matrix)
         by_optimizer(below, data["hoyer"].sel(matrix=matrix).mean("block"))
+        below.set_title(matrix)
     panels[0, 0].set_ylabel("share of weights")
     panels[1, 0].set_ylabel("Hoyer sparsity")
     panel_letters(panels.flat)
-    shared_legend(figure, panels[0, :1], columns=8)
+    legend_of_optimizers(figure, set(HISTOGRAMS) & set(data["optimizer"].values.tolist()))
     return figure
 
 
