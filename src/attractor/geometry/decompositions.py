@@ -27,3 +27,23 @@ def singular_value_decomposition(
 
         return jax_decompositions.singular_value_decomposition(W)
     return W.__array_namespace__().linalg.svd(W, full_matrices=False)
+
+
+def singular_power(W: Float[Any, "*batch d e"], exponent: int) -> Float[Any, "*batch d e"]:
+    """``U s^exponent V^T`` with ``W = U s V^T``, whose largest entry is one or zero.
+
+    Values that rounding alone could have made count as zero.
+
+    Args:
+        W: Matrices.
+        exponent: 0 or 2.
+    """
+    if is_of_loaded(W, "jax", "Array"):
+        from attractor.geometry import jax_decompositions
+
+        return jax_decompositions.singular_power(W, exponent)
+    xp = W.__array_namespace__()
+    U, values, V = singular_value_decomposition(W)
+    kept = values > sum(W.shape[-2:]) * xp.finfo(values.dtype).eps * values[..., :1]
+    powers = xp.where(kept, values**exponent, xp.zeros_like(values))
+    return (U * powers[..., None, :]) @ V

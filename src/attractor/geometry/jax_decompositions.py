@@ -15,6 +15,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attractor.geometry import jax_singular_powers
+
+_MOST_TOGETHER = 12
+"""Rows and columns of matrices of which a batch is worked on at once: LAPACK is slower up to 13."""
+
 
 def singular_values(W: Float[Array, "*batch d e"]) -> Float[Array, "*batch k"]:
     """Singular values in descending order, k = min(d, e) of them."""
@@ -28,13 +33,29 @@ def singular_value_decomposition(
     return _for_each_matrix(_decomposition, W)
 
 
-def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
+def singular_power(W: Float[Array, "*batch d e"], exponent: int) -> Float[Array, "*batch d e"]:
+    """``U s^exponent V^T`` with ``W = U s V^T``, whose largest entry is one or zero.
+
+    Values that rounding alone could have made count as zero.
+
+    Args:
+        W: Matrices.
+        exponent: 0 or 2.
+    """
+    return _for_each_matrix(_powers[exponent], W)
+
+
+def one_at_a_time(
+    function: Callable[..., Any], together: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """A function of single matrices that stays one under ``vmap`` where that is the CPU's.
 
     Args:
         function: Takes arrays and returns a pytree of arrays; made of decompositions.
+        together: What the CPU does for all matrices of a batch instead.
     """
     single = jax.custom_batching.custom_vmap(function)
+    on_cpu = together or (lambda *arrays: jax.lax.map(lambda each: single(*each), arrays))
 
     @single.def_vmap
     def batched(size: int, is_batched: list[bool], *arrays: Any) -> tuple[Any, Any]:
@@ -44,7 +65,7 @@ def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
         ]
         found = jax.lax.platform_dependent(
             *whole,
-            cpu=lambda *arrays: jax.lax.map(lambda each: single(*each), arrays),
+            cpu=on_cpu,
             default=jax.vmap(function),
         )
         return found, jax.tree.map(lambda _: True, found)
@@ -54,6 +75,28 @@ def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _singular_values = one_at_a_time(lambda W: jnp.linalg.svd(W, compute_uv=False))
 _decomposition = one_at_a_time(lambda W: tuple(jnp.linalg.svd(W, full_matrices=False)))
+
+
+def _power(exponent: int) -> Callable[[Any], Any]:
+    def of_values(W: Float[Array, "d e"]) -> Float[Array, "d e"]:
+        U, values, V = _decomposition(W)
+        kept = values > sum(W.shape) * jnp.finfo(W.dtype).eps * values[:1]
+        return (U * jnp.where(kept, values**exponent, 0)) @ V
+
+    @jax.custom_batching.custom_vmap
+    def together(W: Float[Array, "batch d e"]) -> Float[Array, "batch d e"]:
+        if max(W.shape[1:]) > _MOST_TOGETHER or not W.size:
+            return jax.lax.map(of_values, W)
+        return jax_singular_powers.singular_power(W, exponent)
+
+    @together.def_vmap
+    def flattened(size: int, is_batched: list[bool], W: Any) -> tuple[Any, bool]:
+        return together(W.reshape(-1, *W.shape[2:])).reshape(W.shape), True
+
+    return one_at_a_time(of_values, together)
+
+
+_powers = {exponent: _power(exponent) for exponent in (0, 2)}
 
 
 def _for_each_matrix(function: Callable[[Any], Any], W: jax.Array) -> Any:

@@ -9,7 +9,11 @@ from typing import Any
 from jaxtyping import Float
 
 from attractor.geometry.contract import Geometry, OneGeometry
-from attractor.geometry.decompositions import singular_value_decomposition, singular_values
+from attractor.geometry.decompositions import (
+    singular_power,
+    singular_value_decomposition,
+    singular_values,
+)
 from attractor.geometry.entrywise import Lp
 from attractor.geometry.exponent import exponent_after, exponent_text
 from attractor.geometry.frobenius import Frobenius, largest_entry
@@ -87,6 +91,8 @@ class Schatten(Geometry):
         """
         if self.p == 2:
             return _FROBENIUS.steepest_descent_direction(G)
+        if self.p == math.inf:
+            return _singular_power(G, 0)
         return _on_singular_values(G, self._of_values.steepest_descent_direction)
 
     def dual_norm_constant(self, rows: int, columns: int) -> float:
@@ -138,6 +144,8 @@ class Schatten(Geometry):
         """
         if not self.unique:
             return super().inverse_mirror_map(G)
+        if self.p == 1.5:
+            return _singular_power(G, 2)
         return G if self.p == 2 else _on_singular_values(G, self._of_values.inverse_mirror_map)
 
     def __repr__(self) -> str:
@@ -203,6 +211,14 @@ def _on_singular_values(W: Any, function: Callable[[Any], Any]) -> Any:
     rounding = sum(W.shape[-2:]) * xp.finfo(values.dtype).eps
     values = xp.where(values > rounding * values[..., :1], values, xp.zeros_like(values))
     return xp.where(finite, (U * function(values[..., None, :] * scale)) @ V, xp.nan)
+
+
+def _singular_power(W: Any, exponent: int) -> Any:
+    """``U s^exponent V^T`` with ``W = U s V^T``, for exponents 0 and 2."""
+    xp = W.__array_namespace__()
+    shrunk, scale, finite = _prepared(xp, W)
+    found = singular_power(shrunk, exponent) * scale**exponent
+    return xp.where(finite, found, xp.nan)
 
 
 def _prepared(xp: Any, W: Any) -> tuple[Any, Any, Any]:

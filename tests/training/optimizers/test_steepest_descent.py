@@ -70,12 +70,17 @@ def test_a_compiled_step_and_its_time_decompose_the_gradient_once(geometry):
     optimizer = steepest_descent(0.5, geometry)
 
     def step(G, W):
-        gradient = Scaled(G, jnp.zeros(()))
-        return optimizer.step(gradient, optimizer.init(W), W)[0], optimizer.log_time_step(gradient)
+        return optimizer.step(Scaled(G, jnp.zeros(())), optimizer.init(W), W)[0]
+
+    def step_and_time(G, W):
+        return step(G, W), optimizer.log_time_step(Scaled(G, jnp.zeros(())))
+
+    def loops(function):
+        program = jax.jit(jax.vmap(function)).lower(G, jnp.zeros_like(G)).compile()
+        return program.as_text().count(" while(")
 
     G = jnp.asarray(np.random.default_rng(3).normal(size=(2, 3, 4)))
-    program = jax.jit(jax.vmap(step)).lower(G, jnp.zeros_like(G)).compile()
-    assert program.as_text().count('custom_call_target="lapack_dgesdd') == 1
+    assert loops(step_and_time) == loops(step) > 0
 
 
 def test_signs_are_exact_whatever_the_magnitudes():

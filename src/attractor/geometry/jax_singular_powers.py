@@ -1,0 +1,167 @@
+"""``U s^k V^T`` of many small JAX matrices at once, k = 0 or 2, without a decomposition.
+
+A pivoted orthogonalization leaves rows that are as far apart in size as the singular values, but no
+more than that: scaled to one length they are well conditioned. Rational functions of their Gram
+matrix then give the polar factor, to about a rounding for each of its directions, also where
+singular values differ by 1e14 because rows or columns of the matrix do.
+
+Numbers of all matrices lie side by side, so that one operation serves them all, and each matrix
+goes through the same operations whatever lies beside it.
+
+Sources: Nakatsukasa, Bai and Gygi, *Optimizing Halley's iteration for computing the matrix polar
+decomposition* (2010), whose steps these are; Drmac and Veselic, *New fast and accurate Jacobi SVD
+algorithm* (2008), for the pivoting; Demmel and Veselic, *Jacobi's method is more accurate than QR*
+(1992), for systems whose scaling does not matter.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from functools import reduce
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def singular_power(W: Float[Array, "batch d e"], exponent: int) -> Float[Array, "batch d e"]:
+    """``U s^exponent V^T`` with ``W = U s V^T``, for finite W with largest entry one or zero.
+
+    Of a pivoted orthogonalization, what is below ``d + e`` roundings of the longest row, which
+    rounding alone could have made, counts as zero.
+
+    Args:
+        W: Matrices.
+        exponent: 0, the sum of ``u_i v_i^T`` over the singular values that are not zero; or 2.
+    """
+    if W.shape[1] > W.shape[2]:
+        return singular_power(W.mT, exponent).mT
+    rank, R, Q = _orthogonalized(jnp.transpose(W, (2, 1, 0)))
+    if exponent == 2:
+        rows = _polar_factor(R)
+        # A product of its own: as a sum it would be formed anew for each column.
+        rows = _product(jnp.einsum("inb,jnb->ijb", R, rows), R)
+    else:
+        few = 2 * -(-len(R) // 4)  # about half of them: the rank of a gradient is often that low
+        rest = ((0, len(R) - few), (0, 0), (0, 0))
+        rows = lax.cond(
+            rank <= few, lambda: jnp.pad(_polar_factor(R[:few]), rest), lambda: _polar_factor(R)
+        )
+    return jnp.einsum("knb,kmb->bnm", rows, Q)
+
+
+def _orthogonalized(
+    vectors: Float[Array, "m n batch"],
+) -> tuple[Int[Array, ""], Float[Array, "k n batch"], Float[Array, "k m batch"]]:
+    """Gram-Schmidt on n vectors of m entries, the longest of what is left first.
+
+    Returns:
+        The largest rank; R and Q with ``vectors = Q^T R``, the rows of Q orthonormal to working
+        precision, both zero beyond the rank of a matrix; k is n, or one more to be even.
+    """
+    m, n, batch = vectors.shape
+    k = n + n % 2
+    squares = _distinct((vectors**2).sum(0))
+    least = ((m + n) * jnp.finfo(vectors.dtype).eps) ** 2 * squares.max(0)
+
+    def going(state: tuple) -> Array:
+        step, _, squares, _, _ = state
+        return (step < n) & (squares.max(0) > least).any()
+
+    def advance(state: tuple) -> tuple:
+        step, rest, squares, R, Q = state
+        longest = squares.max(0)
+        chosen = squares == longest
+        pivot = jnp.where(chosen, rest, 0).sum(1)
+        pivot = pivot - ((Q * pivot).sum(1)[:, None] * Q).sum(0)
+        square = (pivot**2).sum(0)
+        live = (longest > least) & (square > 0)
+        unit = pivot * jnp.where(live, 1 / jnp.sqrt(jnp.where(live, square, 1)), 0)
+        along = (rest * unit[:, None]).sum(0)
+        rest = jnp.where(chosen, 0, rest - unit[:, None] * along)
+        R = lax.dynamic_update_index_in_dim(R, along, step, 0)
+        Q = lax.dynamic_update_index_in_dim(Q, unit, step, 0)
+        return step + 1, rest, _distinct((rest**2).sum(0)), R, Q
+
+    R, Q = (jnp.zeros((k, length, batch), vectors.dtype) for length in (n, m))
+    rank, _, _, R, Q = lax.while_loop(going, advance, (jnp.int32(0), vectors, squares, R, Q))
+    return rank, R, Q
+
+
+def _distinct(sizes: Float[Array, "n batch"]) -> Float[Array, "n batch"]:
+    """Numbers that are not negative, with their last bits changed so that no two are equal."""
+    n = len(sizes)
+    kind = {32: jnp.int32, 64: jnp.int64}[jnp.finfo(sizes.dtype).bits]
+    last = (1 << (n - 1).bit_length()) - 1
+    bits = lax.bitcast_convert_type(sizes, kind) & ~last
+    return lax.bitcast_convert_type(bits | jnp.arange(n, dtype=kind)[::-1, None], sizes.dtype)
+
+
+def _polar_factor(rows: Float[Array, "k n batch"]) -> Float[Array, "k n batch"]:
+    """The polar factor of graded rows; zero rows stay zero.
+
+    Each step is ``X <- (b / c) X + (a - b / c) (I + c X X^T)^{-1} X``.
+    """
+    squares = (rows**2).sum((0, 1))
+    unit = rows * (1 / jnp.sqrt(jnp.where(squares > 0, squares, 1)))
+    steps = jnp.asarray(_halley_steps(float(jnp.finfo(rows.dtype).eps)), rows.dtype)
+    identity = jnp.eye(len(rows), dtype=rows.dtype)[..., None]
+
+    def advance(number: Array, X: Array) -> Array:
+        shift, weight, constant = steps[number]
+        gram = reduce(jnp.add, [X[:, None, j] * X[None, :, j] for j in range(X.shape[1])])
+        swept = _swept(gram + shift * identity)
+        return _product((constant + 2 * weight) * identity - weight * swept, X)
+
+    return lax.fori_loop(0, len(steps), advance, unit)
+
+
+@functools.cache
+def _halley_steps(least: float) -> list[tuple[float, float, float]]:
+    """``1 / c``, ``(a - b / c) / c``, ``b / c``, until values from ``least`` to 1 are one."""
+    steps = []
+    while 1 - least > 1e-16:
+        square = least**2
+        d = (4 * (1 - square) / square**2) ** (1 / 3)
+        root = math.sqrt(1 + d)
+        a = root + math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * root)) / 2
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        steps.append((1 / c, (a - b / c) / c, b / c))
+        least = min(least * (a + b * square) / (1 + c * square), 1.0)
+    return steps
+
+
+def _swept(M: Float[Array, "k k batch"]) -> Float[Array, "k k batch"]:
+    """``2 I - M^{-1}`` of positive definite matrices, by sweeps of two pivots each; k is even.
+
+    The sweep ``M - (c - I)^T P^{-1} (c - I)`` with the two rows c of the pivots, in which P lies,
+    leaves 2 on the diagonal beside the usual result: no entry is treated apart.
+    """
+    k = len(M)
+
+    def sweep(number: Array, M: Array) -> Array:
+        first = 2 * number
+        rows = lax.dynamic_slice_in_dim(M, first, 2)
+        pivots = lax.dynamic_slice_in_dim(rows, first, 2, axis=1)
+        p, o, q = pivots[0, 0], pivots[0, 1], pivots[1, 1]
+        inverse = 1 / (p * q - o * o)
+        own = jnp.arange(k)[:, None] == first + jnp.arange(2)[:, None, None]
+        u, v = rows - own.astype(M.dtype)
+        along_u, along_v = (
+            (q * inverse) * u - (o * inverse) * v,
+            (p * inverse) * v - (o * inverse) * u,
+        )
+        return M - (u[:, None] * along_u + v[:, None] * along_v)
+
+    return lax.fori_loop(0, k // 2, sweep, M)
+
+
+def _product(
+    A: Float[Array, "i k batch"], B: Float[Array, "k n batch"]
+) -> Float[Array, "i n batch"]:
+    """Products of matrices that lie side by side, as XLA reduces no middle axis fast."""
+    return reduce(jnp.add, [A[:, j, None] * B[j] for j in range(len(B))])
