@@ -41,7 +41,15 @@ export interface GivenSolution {
   lower?: number;
 }
 
-/** Where tokens have more than two coordinates: what is seen is (x - origin) in the span of two axes. */
+/** A training that the library ran, for problems that the page does not train. */
+export interface GivenPath {
+  steps: number[];
+  /** One row of parameters, in the order of `start`, a recorded step. */
+  points: number[];
+}
+
+/** Where tokens have more than two coordinates: what is seen is (x - origin) in the span of two axes.
+ * Keys, queries, start, solutions and paths keep all of theirs. */
 export interface Projection {
   kind: "solutions" | "principal";
   origin: number[];
@@ -55,6 +63,8 @@ export interface Projection {
 
 export interface State {
   version: 1;
+  /** Names this state: the page writes another with every change that it saves, and reports name what they answer. */
+  id?: string;
   /** What this shows, and the point that it makes. */
   title?: string;
   point?: string;
@@ -76,13 +86,15 @@ export interface State {
   selection?: number[];
   steps: number;
   solutions?: GivenSolution[];
+  /** One for each of the trainings. */
+  paths?: GivenPath[];
   projection?: Projection;
   theme: "auto" | "light" | "dark";
 }
 
 /** What Python found for the same state, where there is a kernel. */
 export interface KernelReport {
-  /** Which state this answers: the page ignores answers to another. */
+  /** The `id` of the state that this answers, or "": the page ignores answers to another. */
   state: string;
   status?: string;
   value?: number;
