@@ -25,6 +25,8 @@ export interface Training {
   weight_decay?: number;
   /** Ordinary floating point, in which gradients of saturated attention vanish. */
   plain?: boolean;
+  /** "W" where the state trains its factors "KQ", to compare the two: it starts at K Q^T. */
+  parameterization?: Parameterization;
 }
 
 /** Names of the library: "frobenius", "l_1.5", "l_inf", "spectral", "nuclear". */
@@ -68,6 +70,8 @@ export interface State {
   /** What this shows, and the point that it makes. */
   title?: string;
   point?: string;
+  /** The paper that makes it. */
+  source?: string;
   /** keys[i][t]: token t of sequence i. */
   keys: number[][][];
   /** scores[i][t] = y_i h(x_it): what attention gains by keeping a token. With "pv": absent. */
