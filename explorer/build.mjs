@@ -3,8 +3,27 @@
 import { build } from "esbuild";
 
 const options = { bundle: true, format: "esm", target: "es2022", logLevel: "warning" };
+
+const plugins = [{
+  name: "text",
+  setup({ onResolve, onLoad }) {
+    // `core:function` exports one function that holds all mathematics, so that its text is what a worker runs.
+    onResolve({ filter: /^core:function$/ }, ({ path }) => ({ path, namespace: "core" }));
+    onLoad({ filter: /./, namespace: "core" }, async () => {
+      const { outputFiles: [file] } = await build({
+        ...options, entryPoints: ["src/mathematics/inside.ts"], format: "iife", globalName: "core", write: false,
+      });
+      return { contents: `export function makeCore() {\n${file.text}\nreturn core;\n}` };
+    });
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { outputFiles: [file] } = await build({ entryPoints: [path], minify: true, write: false, target: "es2022" });
+      return { contents: file.text, loader: "text" };
+    });
+  },
+}];
+
 const out = process.argv.find((a) => a.startsWith("--out="))?.slice(6) ?? "../src/attractor/explorer/static/explorer.js";
-await build({ ...options, entryPoints: ["src/widget.ts"], minify: true, outfile: out });
+await build({ ...options, entryPoints: ["src/widget.ts"], minify: true, outfile: out, plugins });
 if (process.argv.includes("--core")) {
   await build({ ...options, entryPoints: ["src/core/index.ts"], outfile: "build/core.mjs" });
 }
