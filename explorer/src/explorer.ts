@@ -1,303 +1,433 @@
 // The explorer: a state, what follows from it, and the views.
 
-import { attractorOf, locallyOptimal, type Attractor } from "./core/analysis";
-import { Gradient } from "./core/gradient";
-import { normFor } from "./core/optimizers";
-import { optimalTokens, type Problem } from "./core/problem";
-import { SCENES } from "./scenes";
-import { problemOf, type Model, type OptimizerName, type State } from "./state";
-import { recordedSteps, train, type Path } from "./core/train";
-import { Disk } from "./view/disk";
+import { addressOf, readAddress } from "./address";
+import { Answers, type Moment } from "./answers";
+import { agreement } from "./kernel";
+import { Painter } from "./mathematics/painter";
+import type { Painted } from "./mathematics/painting";
+import { download, pngOf, sheetSvg } from "./files/pictures";
+import { tokenFile } from "./files/npz";
+import { pythonLines } from "./files/python";
+import { findScene, SCENES } from "./scenes";
+import { problemOf, type Model, type State } from "./state";
+import { Bars, sample } from "./view/bars";
+import { Certificate } from "./view/certificate";
+import { Charts } from "./view/charts";
+import { Controls, options } from "./view/controls";
+import { Disk, UNIT } from "./view/disk";
+import { Layout } from "./view/layout";
 import { Plane } from "./view/plane";
-import { drawBars, drawCurves, drawNumbers, keptNow } from "./view/readings";
-import { CSS } from "./view/style";
-import { html, svg } from "./view/svg";
+import css from "./view/style.css";
+import { html, write } from "./view/svg";
+import { followTheme } from "./view/theme";
+import { normWords, OPTIMIZERS, verdict } from "./words";
 
-const PREVIEW = { cells: 40, steps: 160, faster: 4, milliseconds: 5 };
-const FULL = { cells: 150, steps: 4000 };
-const SLICE = 7; // milliseconds of a frame for basins
-
-const OPTIMIZERS: [OptimizerName, string][] = [
-  ["normalized_gradient_descent", "normalized gradient descent"],
-  ["gradient_descent", "gradient descent"],
-  ["mirror_descent", "l_p mirror descent"],
-  ["sign_descent", "sign descent"],
-  ["greedy_coordinate_descent", "coordinate descent"],
-  ["spectral_descent", "spectral descent"],
-];
+const PREVIEW = { cells: 40, steps: 160, faster: 4 };
+const EXACT = { cells: 150, steps: 4000 };
+const PLAYED = 3000; // milliseconds of a whole path
 
 /** Milliseconds of the last update, for the tests of speed. */
-export interface Timings { solve: number; train: number; draw: number; basins: number }
+export interface Timings { solve: number; draw: number }
 
 export class Explorer {
-  readonly timings: Timings = { solve: 0, train: 0, draw: 0, basins: 0 };
+  readonly timings: Timings = { solve: 0, draw: 0 };
   updates = 0;
-  private state: State;
-  private problem: Problem;
-  private attractors: Attractor[] = [];
-  private predicted: Attractor | null = null;
-  private path!: Path;
-  private at = 1; // the part of the path that is shown
+  state: State;
+  answers!: Answers;
+  private scene: string;
+  private base: State;
+  private part = 1; // of the path that is shown
   private playing = 0;
   private frame = 0;
-  private painting = 0;
-  private readonly root: HTMLElement;
+  private dragging = false;
+  private saved = "";
+  private past: string[] = [];
+  private future: string[] = [];
+  private colors = new Map<string, number>();
+  private none = "#cfcfcf";
+  private kernel = "";
+  private moments: Moment[] = [];
+  private readonly layout: Layout;
+  private readonly controls: Controls;
   private readonly plane: Plane;
   private readonly disk: Disk;
-  private readonly bars = svg("svg");
-  private readonly curves = svg("svg");
-  private readonly numbers = html("dl", { class: "reading" });
-  private readonly controls: Record<string, HTMLElement> = {};
-  private colors = new Map<string, number>();
+  private readonly bars = new Bars();
+  private readonly charts = new Charts();
+  private readonly certificate = new Certificate();
+  private readonly painter: Painter;
+  private readonly stopFollowing: () => void;
+  private readonly sizes: ResizeObserver;
   private readonly listen = (): void => this.receive();
-  private readonly hear = (): void => { this.kernel = this.agreement(); this.redraw(); };
-  private kernel: string | null = null;
+  private readonly hear = (): void => { this.kernel = agreement(this.model.get("kernel"), this.state, this.answers); this.redraw(); };
+  private readonly visit = (): void => void this.follow();
 
-  constructor(private readonly host: HTMLElement, private readonly model: Model) {
+  /** `address`: whether the address of the page is this explorer's to read and to write. */
+  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly address = false, scene = "") {
     this.state = structuredClone(model.get("state"));
-    this.problem = problemOf(this.state);
+    this.base = structuredClone(this.state);
+    this.scene = scene;
     this.plane = new Plane({
-      move: (i, t, to) => this.change((s) => { s.keys[i][t] = to; }, true),
-      moveQuery: (i, to) => this.change((s) => { s.queries[i] = to; }, true),
-      score: (i, t, by) => this.change((s) => { s.scores![i][t] = Math.round((s.scores![i][t] + by) * 100) / 100; }, false),
+      move: (i, t, to) => this.drag((s) => { s.keys[i][t] = to; }),
+      moveQuery: (i, to) => this.drag((s) => { s.queries[i] = to; }),
+      score: (i, t, by) => this.drag((s) => { s.scores![i][t] = Math.round((s.scores![i][t] + by) * 100) / 100; }),
       done: () => this.settle(),
     });
-    this.disk = new Disk((to) => this.change((s) => { s.start = to; }, true, true), () => this.settle());
-    this.root = html("div", { class: "explorer" });
-    this.build();
+    this.disk = new Disk((to) => this.drag((s) => { s.start = to; }), () => this.settle());
+    this.controls = new Controls((edit) => { edit(this.state); this.settle(); });
+    this.layout = new Layout({
+      scene: (name) => this.show(name),
+      undo: () => this.travel(this.past, this.future),
+      redo: () => this.travel(this.future, this.past),
+      reset: () => this.replace(structuredClone(this.base)),
+      play: () => (this.playing ? this.pause() : this.play()),
+      time: (part) => { this.pause(); this.part = part; this.redraw(); },
+      link: () => void this.copyLink(),
+      png: () => void this.savePicture("png"),
+      svg: () => void this.savePicture("svg"),
+      tokens: () => this.saveTokens(),
+      python: () => this.showPython(),
+    }, { controls: this.controls.element, plane: this.plane.element, disk: this.disk.element, bars: this.bars.element,
+      charts: this.charts.element, certificate: this.certificate.element });
+    const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+    shadow.replaceChildren(html("style", {}, css), this.layout.root);
+    this.layout.link.hidden = !address;
+    this.layout.root.addEventListener("keydown", (event) => this.key(event));
+    this.painter = new Painter((painted) => this.painted(painted));
+    this.sizes = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
+      const { width } = (target as SVGSVGElement).viewBox.baseVal; // text keeps its size where pictures shrink
+      if (contentRect.width) (target as SVGSVGElement).style.setProperty("--u", String(Math.round((100 * width) / contentRect.width) / 100));
+    }));
+    for (const picture of shadow.querySelectorAll("svg[viewBox]:not(.sample)")) this.sizes.observe(picture);
+    this.stopFollowing = followTheme(host, (dark) => this.paintTheme(dark));
     model.on("change:state", this.listen);
     model.on("change:kernel", this.hear);
-    this.reset();
+    if (address) addEventListener("hashchange", this.visit);
+    if (!address || !this.follow()) this.begin();
     this.hear();
   }
 
   destroy(): void {
     this.model.off?.("change:state", this.listen);
     this.model.off?.("change:kernel", this.hear);
+    removeEventListener("hashchange", this.visit);
+    this.stopFollowing();
+    this.sizes.disconnect();
     cancelAnimationFrame(this.frame);
-    cancelAnimationFrame(this.painting);
-    cancelAnimationFrame(this.playing);
-    this.host.replaceChildren();
+    this.pause();
+    this.painter.destroy();
+    this.host.shadowRoot!.replaceChildren();
   }
 
-  private build(): void {
-    const shadow = this.host.shadowRoot ?? this.host.attachShadow({ mode: "open" });
-    const style = document.createElement("style");
-    style.textContent = CSS;
-    const dark = this.state.theme === "dark" || (this.state.theme === "auto" && prefersDark(this.host));
-    this.root.classList.toggle("dark", dark);
-    const play = html("button", { type: "button", title: "Play the training" }, "▶ play");
-    play.addEventListener("click", () => this.play());
-    const time = html("input", { type: "range", class: "time", min: 0, max: 1, step: 0.001, value: 1, "aria-label": "step of training" });
-    time.addEventListener("input", () => { this.at = Number(time.value); this.redraw(); });
-    Object.assign(this.controls, { play, time, step: html("span", { style: "min-width:86px;text-align:right" }) });
-    const planeStage = html("div", { class: "stage" });
-    planeStage.append(this.plane.element);
-    const caption = (bold: string, rest: string): HTMLElement => html("figcaption", {}, html("b", {}, bold), ` ${rest}`);
-    shadow.replaceChildren(style, this.root);
-    this.root.append(
-      this.menu(),
-      html("div", { class: "row" },
-        html("figure", {}, caption("Tokens.", "Drag them; size is attention, numbers are scores."), planeStage),
-        html("figure", {}, caption("Where training goes.", "The rim is infinity; drag the start."), this.disk.element)),
-      html("div", { class: "bar", style: "margin:10px 2px" }, play, time, this.controls.step),
-      html("div", { class: "row" },
-        html("div", { class: "lower" }, html("h4", {}, "Attention"), this.bars),
-        html("div", { class: "lower" }, html("h4", {}, "1 − margin ratio (line), 1 − correlation (dashes)"), this.curves),
-        html("div", { class: "lower" }, html("h4", {}, "Certificate and measures"), this.numbers)));
+  /** Another scene of the list, or the page's own data: "". */
+  show(name: string): void {
+    this.scene = name;
+    this.base = { ...structuredClone(findScene(name)?.state ?? this.own()), theme: this.state.theme };
+    this.replace(structuredClone(this.base));
   }
 
-  private menu(): HTMLElement {
-    const presets = html("select", { "aria-label": "example" }, html("option", { value: "" }, "examples…"),
-      ...Object.keys(SCENES).map((name) => html("option", { value: name }, name)));
-    presets.addEventListener("change", () => {
-      if (!presets.value) return;
-      this.state = { ...structuredClone(SCENES[presets.value]), theme: this.state.theme };
-      this.reset();
-      this.settle();
-    });
-    const optimizer = html("select", { "aria-label": "optimizer" });
-    optimizer.addEventListener("change", () => this.change((s) => { s.trainings[0].optimizer = optimizer.value as OptimizerName; }, false));
-    const p = html("input", { type: "range", min: 1.1, max: 4, step: 0.05, "aria-label": "exponent p" });
-    p.addEventListener("input", () => this.change((s) => { s.trainings[0].p = Number(p.value); }, true));
-    p.addEventListener("change", () => this.settle());
-    const rate = html("input", { type: "number", min: 0.001, max: 10, step: 0.05, style: "width:62px", "aria-label": "learning rate" });
-    rate.addEventListener("change", () => this.change((s) => { s.trainings[0].learning_rate = Number(rate.value) || 0.1; }, false));
-    const steps = html("select", { "aria-label": "steps" }, ...[100, 500, 2000, 10000].map((n) => html("option", { value: n }, n.toLocaleString("en"))));
-    steps.addEventListener("change", () => this.change((s) => { s.steps = Number(steps.value); }, false));
-    const exponent = html("label", {}, "p", p, html("span", {}));
-    Object.assign(this.controls, { presets, optimizer, p, rate, steps, exponent });
-    return html("div", { class: "bar" }, presets, html("label", {}, "optimizer", optimizer), exponent,
-      html("label", {}, "step size", rate), html("label", {}, "steps", steps));
+  /** What the page says, as numbers: for tests, and for those who read along. */
+  readings(): object {
+    const { answers } = this;
+    return {
+      predicted: answers.predicted.map(({ selection, solution: s }) => ({ selection, status: s.status, w: Array.from(s.w),
+        value: s.value, lower: s.lower, gap: s.gap, multipliers: Array.from(s.multipliers) })),
+      locallyOptimal: answers.attractors.map((one) => one.selection),
+      trainings: answers.runs.map((run) => {
+        const end = answers.moment(run, -1);
+        return { ...end, point: Array.from(end.point), attention: Array.from(end.attention), normName: run.norm,
+          attractor: { selection: run.attractor.selection, value: run.attractor.solution.value, w: Array.from(run.attractor.solution.w) } };
+      }),
+    };
   }
 
-  /** The menu says what the state says. */
-  private showControls(): void {
-    const { trainings: [training], steps, parameterization } = this.state;
-    const c = this.controls as unknown as Record<string, HTMLInputElement & HTMLSelectElement>;
-    const offered = OPTIMIZERS.filter(([name]) => parameterization !== "p" || name !== "spectral_descent");
-    c.optimizer.replaceChildren(...offered.map(([name, label]) => html("option", { value: name }, label)));
-    c.optimizer.value = training.optimizer;
-    c.p.max = parameterization === "W" ? "2" : "4";
-    c.p.value = String(training.p ?? 1.5);
-    c.exponent.style.display = training.optimizer === "mirror_descent" ? "" : "none";
-    c.exponent.lastElementChild!.textContent = (training.p ?? 1.5).toFixed(2);
-    c.rate.value = String(training.learning_rate);
-    c.steps.value = String(steps);
+  private own(): State {
+    return this.model.get("state");
+  }
+
+  private begin(): void {
+    this.saved = JSON.stringify(this.state);
+    this.past = [];
+    this.future = [];
+    this.reset();
+    this.layout.say(verdict(this.answers, this.moments));
+  }
+
+  /** Reads the address; false where it says nothing. */
+  private follow(): boolean {
+    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : this.base));
+    if (!read) return false;
+    if (read.scene) this.base = structuredClone(findScene(read.scene)!.state);
+    this.scene = read.scene;
+    this.state = { ...read.state, theme: this.state.theme };
+    this.begin();
+    this.save();
+    return true;
+  }
+
+  /** All that depends on the number of tokens is made again. */
+  private reset(): void {
+    this.colors = new Map();
+    this.disk.clear();
+    this.compute();
+    this.plane.reset(this.answers);
+    this.draw();
+    this.exactBasins();
   }
 
   private receive(): void {
-    const state = this.model.get("state");
+    const state = this.own();
     if (JSON.stringify(state) === JSON.stringify(this.state)) return;
-    const shape = (s: State): string => JSON.stringify([s.parameterization, s.keys.map((k) => k.length)]);
-    const same = shape(state) === shape(this.state);
     this.state = structuredClone(state);
-    if (!same) this.reset();
-    else { this.compute(); this.draw(); this.paint(true); }
+    this.base = structuredClone(state);
+    this.scene = "";
+    this.begin();
   }
 
-  private reset(): void {
-    this.problem = problemOf(this.state);
-    this.colors = new Map();
-    this.plane.reset(this.problem);
-    this.compute();
-    this.draw();
-    this.paint(true);
-  }
-
-  /** How far the kernel's answers are from those of the browser, as a sentence. */
-  private agreement(): string | null {
-    const report = this.model.get("kernel");
-    const solution = this.predicted?.solution;
-    if (report?.message) return report.message;
-    const last = report?.ends?.[0];
-    if (!report?.value || !last || solution?.status !== "solved") return null;
-    const { points, size } = this.path;
-    const end = points.subarray(points.length - size);
-    const off = Math.hypot(...last.map((x, k) => x - end[k])) / Math.hypot(...last);
-    const value = Math.abs(report.value / solution.value - 1);
-    const said = (x: number): string => (x < 1e-15 ? "the last bit" : x.toExponential(0));
-    return `norm ${said(value)}, path ${said(off)} (${report.milliseconds?.toFixed(0)} ms)`;
-  }
-
-  /** A change by the user: seen in the next frame, saved when the pointer is let go. */
-  private change(edit: (state: State) => void, dragging: boolean, startOnly = false): void {
+  private drag(edit: (state: State) => void): void {
     edit(this.state);
-    this.kernel = null;
-    cancelAnimationFrame(this.frame);
+    this.dragging = true;
+    this.kernel = "";
+    if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
-      this.problem = problemOf(this.state);
+      this.frame = 0;
       this.compute();
       this.draw();
-      if (!startOnly) this.paint(!dragging);
+      this.previewBasins();
       this.updates++;
     });
-    if (!dragging) this.settle(false);
   }
 
-  private settle(paint = true): void {
+  /** The end of a change: what was a preview becomes exact, and the state is saved. */
+  private settle(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.dragging = false;
+    const text = JSON.stringify(this.state);
+    if (text === this.saved) return;
+    this.past.push(this.saved);
+    this.future = [];
+    this.kernel = "";
+    this.compute();
+    this.draw();
+    this.exactBasins();
+    this.save();
+  }
+
+  private replace(state: State): void {
+    const text = JSON.stringify(state);
+    if (text !== this.saved) this.past.push(this.saved);
+    this.future = [];
+    this.restore(state);
+  }
+
+  private travel(from: string[], to: string[]): void {
+    const text = from.pop();
+    if (!text) return;
+    to.push(this.saved);
+    this.restore(JSON.parse(text) as State);
+  }
+
+  private restore(state: State): void {
+    const shape = (s: State): string => JSON.stringify([s.parameterization, s.keys.map((k) => k.length), s.title]);
+    const same = shape(state) === shape(this.state);
+    this.state = state;
+    this.kernel = "";
+    this.pause();
+    if (same) {
+      this.compute();
+      this.draw();
+      this.exactBasins();
+    } else {
+      this.part = 1;
+      this.reset();
+    }
+    this.save();
+  }
+
+  private save(): void {
+    this.state.id = Math.random().toString(36).slice(2, 10);
+    this.saved = JSON.stringify(this.state);
     this.model.set("state", structuredClone(this.state));
     this.model.save_changes();
-    if (paint) this.paint(true);
+    if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
+    this.layout.undo.disabled = !this.past.length;
+    this.layout.redo.disabled = !this.future.length;
+    this.layout.say(verdict(this.answers, this.answers.runs.map((run) => this.answers.moment(run, -1))));
     this.host.dispatchEvent(new CustomEvent("explorer-change", { detail: this.state, bubbles: true, composed: true }));
   }
 
   private compute(): void {
-    const { trainings: [training], start, steps, parameterization } = this.state;
     const t = performance.now();
-    const norm = normFor(training, parameterization);
-    this.predicted = attractorOf(this.problem, norm, optimalTokens(this.problem));
-    this.attractors = parameterization === "p" ? locallyOptimal(this.problem, norm) : [];
-    const t1 = performance.now();
-    this.path = train(this.problem, training, start, recordedSteps(steps));
-    this.timings.solve = t1 - t;
-    this.timings.train = performance.now() - t1;
-    if (this.predicted) this.colors.set(this.predicted.selection.join(), this.colors.get(this.predicted.selection.join()) ?? 0);
-    for (const one of this.attractors) {
+    this.answers = new Answers(this.state);
+    for (const one of [this.answers.predicted[0], ...this.answers.attractors]) {
       const name = one.selection.join();
       if (!this.colors.has(name)) this.colors.set(name, this.colors.size);
     }
+    this.timings.solve = performance.now() - t;
   }
 
-  /** The attractor that attention is on, if it is one; else the predicted one. */
-  private reached(attention: ArrayLike<number>): Attractor | null {
-    const name = keptNow(this.problem, attention).join();
-    return this.attractors.find((one) => one.selection.join() === name) ?? this.predicted;
-  }
-
+  /** Controls, words and pictures. */
   private draw(): void {
-    this.showControls();
+    const { layout, state, answers } = this;
+    this.controls.show(state);
+    options(layout.scenes, [...(findScene(this.scene) ? [] : [["", this.state.title ?? "this data"] as [string, string]]),
+      ...SCENES.map(({ name, state: { title } }): [string, string] => [name, title!])]);
+    layout.scenes.value = this.scene;
+    write(layout.title, state.title ?? "Drag a token, watch the attractor move");
+    write(layout.point, [state.point, state.source && `(${state.source})`].filter(Boolean).join(" "));
+    write(layout.verdict, verdict(answers, answers.runs.map((run) => answers.moment(run, -1))));
+    write(layout.tokensCaption, state.projection ? state.projection.words
+      : "drag them; size is attention, then number and score");
+    layout.undo.disabled = !this.past.length;
+    layout.redo.disabled = !this.future.length;
+    this.showLegend();
     this.redraw();
+  }
+
+  private showLegend(): void {
+    const { runs, problem } = this.answers;
+    const names = runs.map(({ training, norm }, k) => {
+      const kind = training.parameterization ?? this.state.parameterization;
+      const parts = [OPTIMIZERS.find(([name]) => name === training.optimizer)![1]];
+      if (training.p && training.optimizer === "mirror_descent") parts.push(`p = ${training.p}`);
+      if (kind !== this.state.parameterization || runs.some((run) => run.training.parameterization)) parts.push(kind === "KQ" ? "of K and Q" : `of ${kind}`);
+      if (training.plain) parts.push("plain gradient");
+      parts.push(`measured in ${normWords(norm, problem.parameterization === "p")}`);
+      return [sample(k), parts.join(", ")] as const;
+    });
+    const key = names.map(([, words]) => words).join();
+    if (this.layout.legend.dataset.key === key) return;
+    this.layout.legend.dataset.key = key;
+    this.layout.legend.replaceChildren(...(names.length > 1 ? names.map(([line, words]) => html("span", {}, line, words)) : []));
   }
 
   private redraw(): void {
     const t = performance.now();
-    const { path, problem } = this;
-    const row = Math.round(this.at * (path.steps.length - 1));
-    const w = path.points.subarray(row * path.size, (row + 1) * path.size);
-    const attention = new Gradient(problem).attention(w);
-    const end = new Gradient(problem).attention(path.points.subarray(path.points.length - path.size));
-    const reached = this.reached(end);
-    const shown = problem.parameterization === "p" ? this.attractors : this.predicted?.solution.status === "solved" ? [this.predicted] : [];
-    this.plane.draw(problem, reached, attention, w, this.attractors);
-    this.disk.drawPath(problem, path, w);
-    this.disk.drawRim(problem, shown, this.colors);
-    drawBars(this.bars, problem, attention, reached?.selection ?? null);
-    drawCurves(this.curves, path, reached, path.steps[row]);
-    drawNumbers(this.numbers, problem, reached, w, attention, this.kernel);
-    this.controls.step.textContent = `step ${path.steps[row].toLocaleString("en")}`;
+    const { answers, layout } = this;
+    this.moments = answers.runs.map((run) => answers.moment(run, Math.round(this.part * (run.steps.length - 1))));
+    this.plane.draw(answers, this.moments);
+    this.disk.draw(answers, this.moments, this.colors);
+    this.bars.draw(answers, this.moments);
+    this.charts.draw(answers, this.moments);
+    this.certificate.draw(answers, this.moments, this.kernel);
+    write(layout.step, `step ${this.moments[0].step.toLocaleString("en")}`);
+    layout.time.setAttribute("aria-valuetext", layout.step.textContent!);
     this.timings.draw = performance.now() - t;
   }
 
   private play(): void {
-    if (this.playing) {
-      cancelAnimationFrame(this.playing);
-      this.playing = 0;
-      this.controls.play.textContent = "▶ play";
-      return;
-    }
-    this.controls.play.textContent = "❚❚ pause";
-    if (this.at >= 1) this.at = 0;
-    const go = (): void => {
-      this.at = Math.min(1, this.at + 0.006);
-      (this.controls.time as HTMLInputElement).value = String(this.at);
+    write(this.layout.play, "❚❚ pause");
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let begun = performance.now() - (this.part >= 1 ? 0 : this.part) * PLAYED;
+    const go = (now: number): void => {
+      begun = Math.min(begun, now);
+      const part = Math.min(1, (now - begun) / PLAYED);
+      this.part = still ? Math.floor(part * 8) / 8 : part; // a few pictures, where motion is not wanted
+      this.layout.time.value = String(this.part);
       this.redraw();
-      if (this.at < 1) this.playing = requestAnimationFrame(go);
-      else { this.playing = 0; this.controls.play.textContent = "▶ play"; }
+      if (part < 1) this.playing = requestAnimationFrame(go);
+      else this.pause();
     };
     this.playing = requestAnimationFrame(go);
   }
 
-  /** Basins: a preview at once, then all cells in slices of frames. */
-  private paint(fully: boolean): void {
-    cancelAnimationFrame(this.painting);
-    this.timings.basins = 0;
-    if (this.problem.parameterization !== "p") { this.disk.clear(); return; }
-    const [training] = this.state.trainings;
-    const none = getComputedStyle(this.root).getPropertyValue("--none");
-    const t = performance.now();
-    const hurried = training.optimizer === "gradient_descent" ? training : { ...training, learning_rate: PREVIEW.faster * training.learning_rate };
-    for (const _ of this.disk.paint(this.problem, hurried, PREVIEW.cells, PREVIEW.steps, this.colors, none)) {
-      if (performance.now() - t > PREVIEW.milliseconds) break;
-    }
-    this.timings.basins = performance.now() - t;
-    if (!fully) return;
-    const work = this.disk.paint(this.problem, training, FULL.cells, FULL.steps, this.colors, none);
-    const slice = (): void => {
-      const t = performance.now();
-      while (performance.now() - t < SLICE) if (work.next().done) { this.redraw(); this.host.dataset.painted = String(this.updates); return; }
-      this.painting = requestAnimationFrame(slice);
-    };
-    this.painting = requestAnimationFrame(slice);
+  private pause(): void {
+    cancelAnimationFrame(this.playing);
+    this.playing = 0;
+    write(this.layout.play, "▶ play");
   }
-}
 
-/** Notebooks and documentation say by attributes what the browser's setting does not. */
-function prefersDark(host: HTMLElement): boolean {
-  const page = document.documentElement;
-  const said = page.dataset.theme ?? page.dataset.mdColorScheme ?? document.body.dataset.theme ?? document.body.dataset.jpThemeLight;
-  if (said === "dark" || said === "slate" || said === "false") return true;
-  if (said === "light" || said === "default" || said === "true") return false;
-  if (document.body.classList.contains("dark") || host.closest(".dark")) return true;
-  return matchMedia("(prefers-color-scheme: dark)").matches;
+  private get hasBasins(): boolean {
+    return this.state.parameterization === "p" && !this.state.projection && this.state.keys[0][0].length === 2;
+  }
+
+  private previewBasins(): void {
+    if (!this.hasBasins) return;
+    const [training] = this.state.trainings;
+    const faster = training.optimizer === "gradient_descent" ? 1 : PREVIEW.faster;
+    this.painter.paint({ problem: problemOf(this.state), training: { ...training, learning_rate: faster * training.learning_rate },
+      cells: PREVIEW.cells, steps: PREVIEW.steps, unit: UNIT, preview: true });
+  }
+
+  private exactBasins(): void {
+    delete this.host.dataset.painted;
+    this.painter.forget();
+    if (!this.hasBasins) {
+      this.disk.clear();
+      this.caption("");
+      return;
+    }
+    this.caption("the rim is infinity; basins: computing");
+    this.painter.paint({ problem: problemOf(this.state), training: this.state.trainings[0],
+      cells: EXACT.cells, steps: EXACT.steps, unit: UNIT, preview: false });
+  }
+
+  private painted(painted: Painted): void {
+    this.disk.paint(painted, this.colors, this.none);
+    if (painted.preview) return this.caption("the rim is infinity; basins: a preview");
+    if (!painted.done) return;
+    this.host.dataset.painted = String(this.updates);
+    this.caption("the rim is infinity; drag the start; basins: exact");
+  }
+
+  private caption(basins: string): void {
+    const { projection, parameterization } = this.state;
+    const what = parameterization === "p" ? "p" : parameterization === "pv" ? "p and v" : "W z of every query";
+    write(this.layout.diskCaption, basins || `${what}${projection ? ", as seen" : ""}; the rim is infinity`);
+    const exact = "Solutions, bounds (rounding included), paths and attention are exact at every moment";
+    const cells = this.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
+    const hidden = projection ? ` ${Math.round(100 * projection.hidden)} % of the squared distances between tokens lie outside the plane shown; tokens cannot be dragged.` : "";
+    write(this.layout.foot, `${exact}${cells}.${hidden}`);
+  }
+
+  private paintTheme(page: boolean): void {
+    const { theme } = this.state;
+    const dark = theme === "dark" || (theme !== "light" && page);
+    this.layout.root.classList.toggle("dark", dark);
+    this.none = getComputedStyle(this.layout.root).getPropertyValue("--none").trim() || "#cfcfcf";
+    this.disk.repaint(this.colors, this.none);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== "z") return;
+    if ((event.composedPath()[0] as Element).matches?.("input[type=number]")) return; // it has its own
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.shiftKey) this.travel(this.future, this.past);
+    else this.travel(this.past, this.future);
+  }
+
+  private async copyLink(): Promise<void> {
+    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
+    await navigator.clipboard?.writeText(link).catch(() => undefined);
+    this.layout.say("link copied");
+  }
+
+  private saveTokens(): void {
+    download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" }));
+  }
+
+  private python(): string {
+    const { predicted } = this.answers;
+    return pythonLines(this.state, predicted[0].selection, [...new Set(this.answers.runs.map((run) => run.norm))]);
+  }
+
+  private showPython(): void {
+    write(this.layout.code, this.python());
+    this.layout.panel.hidden = false;
+    this.layout.code.focus();
+  }
+
+  private async savePicture(kind: "png" | "svg"): Promise<void> {
+    const style = getComputedStyle(this.layout.root);
+    const color = (name: string): string => style.getPropertyValue(name).trim();
+    const text = sheetSvg({
+      title: this.layout.title.textContent!, point: this.layout.point.textContent!, verdict: this.layout.verdict.textContent!,
+      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas, opacity: Number(color("--pale")) }],
+      bars: this.bars.element, charts: this.charts.pictures(), ...this.certificate.contents(),
+      colors: { ink: color("--ink"), soft: color("--soft"), paper: color("--paper") },
+    });
+    if (kind === "svg") download("attractor.svg", new Blob([text], { type: "image/svg+xml" }));
+    else download("attractor.png", await pngOf(text));
+  }
 }

@@ -48,7 +48,7 @@ def test_the_example_is_seen_in_a_plane(file, run_json):
 
 
 def test_scenes(run_json, tmp_path):
-    found, result = run_json("explore", "--scene", "two basins", "--out", "basins.html")
+    found, result = run_json("explore", "--scene", "two-basins", "--out", "basins.html")
     assert result.exit_code == 0 and found["parameterization"] == "p"
     assert len(shown(tmp_path / "basins.html")["keys"]) == 2
 
@@ -57,8 +57,8 @@ def test_scenes(run_json, tmp_path):
     ("words", "argument"),
     [
         ((), "file"),
-        (("tokens.npz", "--scene", "two basins"), "file"),
-        (("--scene", "two basin"), "scene"),
+        (("tokens.npz", "--scene", "two-basins"), "file"),
+        (("--scene", "two-basin"), "scene"),
         (("tokens.npz", "--out", "page.pdf"), "out"),
         (("tokens.npz", "--optimizer", "adam"), "optimizer"),
         (("tokens.npz", "--parameterization", "(v, p)"), "parameterization"),

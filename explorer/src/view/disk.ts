@@ -1,163 +1,170 @@
 // The plane of parameters on a disk: p is drawn at p / (|p| + r), so that its rim is infinity.
 
 import type { Attractor } from "../core/analysis";
-import { Basins } from "../core/basins";
-import { direction, type Problem } from "../core/problem";
-import type { Training } from "../state";
-import type { Path } from "../core/train";
-import { BASIN, SEQUENCE } from "./style";
-import { fixed, set, svg } from "./svg";
+import type { Answers, Moment } from "../answers";
+import type { Painted } from "../mathematics/painting";
+import { draggable } from "./drag";
+import { rounded } from "./plane";
+import { BASIN, RUN, SEQUENCE } from "./style";
+import { fixed, line, Pool, set, shape, svg } from "./svg";
 
 const SIZE = 440;
-const RADIUS = 180;
-const NONE = -1;
+const HALF = SIZE / 2;
+export const RADIUS = 184;
+/** How far from the middle one unit of p is: 1 / 3 of the radius. */
+export const UNIT = 2;
 
 export class Disk {
   readonly element = document.createElement("div");
-  private readonly canvas = document.createElement("canvas");
-  private readonly svg = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", "aria-label": "where training goes" });
+  readonly canvas = document.createElement("canvas");
+  readonly svg = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "where training goes" });
   private readonly rim = svg("g");
-  private readonly path = svg("g");
-  private readonly start = svg("g", { class: "token", tabindex: 0, "data-start": 1, "aria-label": "start of training" },
+  private readonly paths = svg("g", { fill: "none", "stroke-linejoin": "round", "stroke-linecap": "round" });
+  private readonly ends = svg("g");
+  private readonly ticks = new Pool(this.rim, "path", { "stroke-width": 6, "stroke-linecap": "round" });
+  private readonly labels = new Pool(this.rim, "text", { "text-anchor": "middle", class: "name" });
+  private readonly halos = new Pool(this.paths, "path", { stroke: "var(--paper)", "stroke-width": 5, opacity: 0.7 });
+  private readonly lines = new Pool(this.paths, "path", { "stroke-width": 2.2 });
+  private readonly now = new Pool(this.ends, "path", { stroke: "var(--paper)", "stroke-width": 1.5 });
+  private readonly start = svg("g", { class: "token", tabindex: 0, role: "button", "aria-roledescription": "draggable start", "data-start": 1 },
     svg("circle", { class: "halo", r: 18 }),
     svg("circle", { r: 6, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
-  private readonly now = svg("circle", { r: 4.5, fill: "var(--ink)", stroke: "var(--paper)", "stroke-width": 1.5 });
-  private unit = 2;
+  private answers!: Answers;
+  private drawn: Answers | null = null;
+  private last: Painted | null = null;
 
-  constructor(private readonly onStart: (to: [number, number]) => void, private readonly onDone: () => void) {
+  constructor(private readonly onStart: (to: [number, number]) => void, onDone: () => void) {
     this.element.className = "stage";
+    this.canvas.width = this.canvas.height = 1;
     this.element.append(this.canvas, this.svg);
     this.svg.append(
-      svg("circle", { cx: SIZE / 2, cy: SIZE / 2, r: RADIUS, fill: "none", stroke: "var(--soft)", "stroke-width": 1.2 }),
-      this.rim, this.path, this.now, this.start);
-    let pointer = -1;
-    this.start.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      pointer = event.pointerId;
-      this.svg.setPointerCapture(pointer);
+      svg("circle", { cx: HALF, cy: HALF, r: RADIUS, class: "rim" }), this.rim, this.paths, this.ends, this.start);
+    draggable(this.svg, this.start, SIZE, {
+      at: () => this.answers.state.start as [number, number],
+      world: (x, y) => this.world(x, y),
+      step: () => 0.05 * (1 + Math.hypot(...this.answers.state.start)),
+      go: ([x, y]) => this.onStart([rounded(x), rounded(y)]),
+      done: onDone,
     });
-    this.svg.addEventListener("pointermove", (event) => {
-      if (event.pointerId !== pointer) return;
-      const box = this.svg.getBoundingClientRect();
-      const x = (((event.clientX - box.left) / box.width) * SIZE - SIZE / 2) / RADIUS;
-      const y = -(((event.clientY - box.top) / box.height) * SIZE - SIZE / 2) / RADIUS;
-      const r = Math.hypot(x, y);
-      const within = Math.min(r, 0.94);
-      const far = (this.unit * within) / (1 - within) / (r || 1);
-      this.onStart([x * far, y * far]);
-    });
-    for (const name of ["pointerup", "pointercancel"] as const) {
-      this.svg.addEventListener(name, (event) => {
-        if (event.pointerId !== pointer) return;
-        pointer = -1;
-        this.onDone();
-      });
-    }
   }
 
-  drawPath(problem: Problem, path: Path, current: ArrayLike<number>): void {
+  draw(answers: Answers, moments: Moment[], colors: Map<string, number>): void {
+    this.answers = answers;
+    const { problem, runs, state } = answers;
     const single = problem.parameterization === "p";
-    const parts: SVGElement[] = [];
     const count = single ? 1 : problem.keys.length;
-    for (let i = 0; i < count; i++) {
-      let d = "";
-      for (let k = 0; k < path.points.length; k += path.size) {
-        const [x, y] = this.pixel(direction(problem, path.points.subarray(k, k + path.size), i));
-        d += `${k ? "L" : "M"}${fixed(x)} ${fixed(y)}`;
-      }
-      const color = single ? "var(--ink)" : SEQUENCE[i];
-      parts.push(
-        svg("path", { d, fill: "none", stroke: "var(--paper)", "stroke-width": 5, opacity: 0.75, "stroke-linejoin": "round" }),
-        svg("path", { d, fill: "none", stroke: color, "stroke-width": 2.1, "stroke-linejoin": "round" }));
+    if (this.drawn !== answers) {
+      this.drawn = answers;
+      runs.forEach((run, k) => {
+        for (let i = 0; i < count; i++) {
+          const d = line(run.steps.length, (r) =>
+            this.pixel(answers.direction(run.points.subarray(r * run.size, (r + 1) * run.size), i)), 0.8);
+          this.halos.take({ d });
+          this.lines.take({ d, stroke: single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length], "stroke-dasharray": k ? "7 5" : undefined });
+        }
+        if (!run.heads) return;
+        const d = line(run.steps.length, (r) => this.pixel([run.heads![2 * r], run.heads![2 * r + 1]]), 0.8);
+        this.halos.take({ d });
+        this.lines.take({ d, stroke: "var(--head)", "stroke-dasharray": k ? "7 5" : undefined });
+      });
+      this.halos.done();
+      this.lines.done();
+      this.drawRim(colors);
+      const drags = state.parameterization === "p" && !state.projection;
+      set(this.start, { display: single ? undefined : "none", class: drags ? "token" : "token still", tabindex: drags ? 0 : -1 });
+      const begin = answers.direction(runs[0].points, 0);
+      set(this.start, { transform: `translate(${this.at(this.pixel(begin))})`,
+        "aria-label": `start of training at ${begin.map((x) => fixed(x, 2)).join(", ")}` });
     }
-    this.path.replaceChildren(...parts);
-    this.start.style.display = single ? "" : "none";
-    const [sx, sy] = this.pixel([path.points[0], path.points[1]]);
-    set(this.start, { transform: `translate(${fixed(sx)} ${fixed(sy)})` });
-    const [x, y] = this.pixel(direction(problem, current, 0));
-    set(this.now, { cx: fixed(x), cy: fixed(y) });
-    this.now.style.display = single ? "" : "none";
+    moments.forEach((moment, k) => {
+      for (let i = 0; i < count; i++) {
+        const color = single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length];
+        this.now.take({ d: shape(single ? 0 : i, 5), fill: color,
+          transform: `translate(${this.at(this.pixel(answers.direction(moment.point, i)))})` });
+      }
+    });
+    this.now.done();
   }
 
   /** Ticks on the rim: the directions that training can end in. */
-  drawRim(problem: Problem, attractors: Attractor[], colors: Map<string, number>): void {
-    const parts: SVGElement[] = [];
-    const count = problem.parameterization === "p" ? 1 : problem.keys.length;
-    attractors.forEach((one) => {
-      for (let i = 0; i < count; i++) {
-        const [x, y] = direction(problem, one.solution.w, i);
+  private drawRim(colors: Map<string, number>): void {
+    const { problem, attractors, predicted, runs } = this.answers;
+    const single = problem.parameterization === "p";
+    const shown = new Map<string, Attractor>();
+    const add = (one: Attractor): void => {
+      if (one.solution.status === "solved") shown.set(this.answers.direction(one.solution.w, 0).map((x) => fixed(x, 6)).join(), one);
+    };
+    attractors.forEach(add);
+    (single ? predicted : predicted.slice(0, 1)).forEach(add);
+    runs.forEach((run) => single && add(run.attractor));
+    const taken: [number, number][] = [];
+    for (const one of shown.values()) {
+      for (let i = 0; i < (single ? 1 : problem.keys.length); i++) {
+        const [x, y] = this.answers.direction(one.solution.w, i);
         const size = Math.hypot(x, y);
         if (!(size > 0)) continue;
-        const at = (r: number): string => `${fixed(SIZE / 2 + (x / size) * r)} ${fixed(SIZE / 2 - (y / size) * r)}`;
-        const color = count > 1 ? SEQUENCE[i] : BASIN[(colors.get(one.selection.join()) ?? 0) % BASIN.length];
-        parts.push(svg("path", { d: `M${at(RADIUS - 9)}L${at(RADIUS + 9)}`, stroke: color, "stroke-width": 6, "stroke-linecap": "round" }));
-        if (count > 1) continue;
-        const [tx, ty] = at(RADIUS + 24).split(" ");
-        parts.push(svg("text", { x: tx, y: Number(ty) + 4, "text-anchor": "middle", "font-weight": one.globallyOptimal ? 700 : 400 },
-          one.selection.map((t) => t + 1).join(" ")));
+        const at = (r: number): [number, number] => [HALF + (x / size) * r, HALF - (y / size) * r];
+        const color = single ? basinColor(colors, one.selection) : SEQUENCE[i % SEQUENCE.length];
+        this.ticks.take({ d: `M${this.at(at(RADIUS - 8))}L${this.at(at(RADIUS + 8))}`, stroke: color });
+        const words = single ? one.selection.map((t) => t + 1).join(" ") : `Wz${"₁₂₃₄₅₆₇₈₉"[i] ?? ""}`;
+        const [u, v] = at(RADIUS + 21);
+        if (taken.some(([a, b]) => Math.hypot(a - u, b - v) < 16)) continue;
+        taken.push([u, v]);
+        this.labels.text(words, { x: fixed(u), y: fixed(v + 4), class: one.globallyOptimal ? "name best" : "name" });
       }
-    });
-    this.rim.replaceChildren(...parts);
+    }
+    this.ticks.done();
+    this.labels.done();
   }
 
-  /**
-   * Paints basins cell by cell; the caller says when to pause. Few cells with long steps while
-   * something is dragged, many with the true ones afterwards.
-   */
-  *paint(
-    problem: Problem, training: Training, cells: number, steps: number, colors: Map<string, number>, none: string,
-  ): Generator<void> {
-    const basins = new Basins(problem, training);
-    const image = new ImageData(cells, cells);
-    const shades = BASIN.map((color) => rgb(color));
+  /** Shows what is painted of the basins. */
+  paint(painted: Painted, colors: Map<string, number>, none: string): void {
+    this.last = painted;
+    const { cells, numbers, selections } = painted;
+    const shades = selections.map((selection) => rgb(basinColor(colors, selection)));
     const gray = rgb(none);
-    let lost = 0; // where hardly anything settles, starts are not followed for long
-    let done = 0;
-    try {
-    for (const [row, rows] of interleaved(cells)) {
-      for (let column = 0; column < cells; column++) {
-        const x = (2 * (column + 0.5)) / cells - 1;
-        const y = 1 - (2 * (row + 0.5)) / cells;
-        const r = Math.hypot(x, y);
-        if (r > 1 + 2 / cells) continue;
-        const within = Math.min(r, 0.97);
-        const far = r ? (this.unit * within) / (1 - within) / r : 0;
-        const most = lost > 20 && lost > 0.9 * done ? steps >> 3 : steps;
-        const held = basins.follow([x * far, y * far], most);
-        done++;
-        let number = NONE;
-        if (held) {
-          const name = held.selection.join();
-          if (!colors.has(name)) colors.set(name, colors.size);
-          number = colors.get(name)!;
-        } else lost++;
-        const [red, green, blue] = number === NONE ? gray : shades[number % shades.length];
-        for (let k = 0; k < rows; k++) image.data.set([red, green, blue, 255], 4 * ((row + k) * cells + column));
-        if (done % 4 === 0) yield;
-      }
+    const image = new ImageData(cells, cells);
+    for (let k = 0; k < numbers.length; k++) {
+      if (numbers[k] < -1) continue; // outside
+      const [red, green, blue] = numbers[k] < 0 ? gray : shades[numbers[k]];
+      image.data.set([red, green, blue, 255], 4 * k);
     }
-    } finally { // also where a preview runs out of time
-      this.canvas.width = this.canvas.height = cells;
-      this.canvas.getContext("2d")!.putImageData(image, 0, 0);
-      this.canvas.style.opacity = "var(--pale)";
-    }
+    if (this.canvas.width !== cells) this.canvas.width = this.canvas.height = cells;
+    this.canvas.getContext("2d")!.putImageData(image, 0, 0);
+  }
+
+  repaint(colors: Map<string, number>, none: string): void {
+    if (this.last) this.paint(this.last, colors, none);
   }
 
   clear(): void {
+    this.last = null;
     this.canvas.width = this.canvas.height = 1;
   }
 
-  private pixel([x, y]: [number, number]): [number, number] {
-    const r = Math.hypot(x, y) + this.unit;
-    return [SIZE / 2 + (RADIUS * x) / r, SIZE / 2 - (RADIUS * y) / r];
+  private pixel([x, y]: readonly [number, number]): [number, number] {
+    const r = Math.hypot(x, y) + UNIT;
+    return [HALF + (RADIUS * x) / r, HALF - (RADIUS * y) / r];
+  }
+
+  private at([x, y]: readonly [number, number]): string {
+    return `${fixed(x)} ${fixed(y)}`;
+  }
+
+  private world(x: number, y: number): [number, number] {
+    const [u, v] = [(x - HALF) / RADIUS, (HALF - y) / RADIUS];
+    const r = Math.hypot(u, v);
+    const within = Math.min(r, 0.94);
+    const far = (UNIT * within) / (1 - within) / (r || 1);
+    return [u * far, v * far];
   }
 }
 
-/** Rows to compute, and how many each stands for until the rows below it are computed too. */
-function* interleaved(count: number): Generator<[number, number]> {
-  for (const [first, rows] of [[0, 4], [2, 2], [1, 1], [3, 1]]) {
-    for (let row = first; row < count; row += 4) yield [row, Math.min(rows, count - row)];
-  }
+/** Colors of selections, in the order in which they were met. */
+export function basinColor(colors: Map<string, number>, selection: readonly number[]): string {
+  const name = selection.join();
+  if (!colors.has(name)) colors.set(name, colors.size);
+  return BASIN[colors.get(name)! % BASIN.length];
 }
 
 function rgb(color: string): [number, number, number] {

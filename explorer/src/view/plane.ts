@@ -1,12 +1,14 @@
 // The plane of tokens: drag one.
 
 import type { Attractor } from "../core/analysis";
-import { direction, type Problem } from "../core/problem";
-import { SEQUENCE } from "./style";
-import { fixed, set, svg } from "./svg";
+import type { Answers, Moment, Run } from "../answers";
+import { draggable } from "./drag";
+import { RUN, SEQUENCE } from "./style";
+import { fixed, Pool, set, shape, svg, write } from "./svg";
 
 const SIZE = 440;
-const MARGIN = 18;
+const MARGIN = 14;
+const HALF = SIZE / 2;
 
 export interface PlaneEvents {
   move(i: number, t: number, to: [number, number]): void;
@@ -15,210 +17,217 @@ export interface PlaneEvents {
   done(): void;
 }
 
+interface Mark { group: SVGGElement; path: SVGPathElement; label: SVGTextElement; number: SVGTSpanElement; score: SVGTSpanElement }
+
 export class Plane {
-  readonly element = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "plane of tokens" });
-  private readonly under = svg("g");
-  private readonly over = svg("g");
+  readonly element = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "tokens in the plane" });
+  private readonly slabs = svg("g");
+  private readonly arrows = svg("g");
   private readonly tokens = svg("g");
+  private readonly fills = new Pool(this.slabs, "path", { style: "opacity:var(--band)" });
+  private readonly edges = new Pool(this.slabs, "path", { fill: "none", "stroke-width": 1.3 });
+  private readonly rays = new Pool(this.slabs, "path", { fill: "none", "stroke-width": 7, style: "opacity:var(--pale)" });
+  private readonly shafts = new Pool(this.arrows, "path", { fill: "none", "stroke-width": 2.2 });
+  private readonly heads = new Pool(this.arrows, "path");
+  private readonly names = new Pool(this.arrows, "text", { class: "name", "text-anchor": "middle" });
   private reach = 2;
-  private marks: SVGGElement[][] = [];
+  private marks: Mark[][] = [];
   private queries: SVGGElement[] = [];
-  private dragging: { pointer: number; go: (to: [number, number]) => void } | null = null;
+  private answers!: Answers;
 
   constructor(private readonly events: PlaneEvents) {
     const clip = `clip-${Math.random().toString(36).slice(2)}`;
     const box = { x: MARGIN, y: MARGIN, width: SIZE - 2 * MARGIN, height: SIZE - 2 * MARGIN, rx: 10 };
-    const inside = svg("g", { "clip-path": `url(#${clip})` }, this.under, this.over);
     this.element.append(
       svg("defs", {}, svg("clipPath", { id: clip }, svg("rect", box))),
       svg("rect", { ...box, class: "frame" }),
-      inside,
-      this.tokens,
-    );
-    this.element.addEventListener("pointermove", (event) => this.drag(event));
-    for (const name of ["pointerup", "pointercancel"] as const) {
-      this.element.addEventListener(name, (event) => {
-        if (this.dragging?.pointer !== event.pointerId) return;
-        this.dragging = null;
-        this.events.done();
-      });
-    }
+      svg("g", { "clip-path": `url(#${clip})` },
+        svg("path", { class: "grid", d: `M0 ${HALF}H${SIZE}M${HALF} 0V${SIZE}` }), this.slabs, this.arrows),
+      this.tokens);
   }
 
   /** Chooses the part of the plane shown, and makes one mark a token. */
-  reset(problem: Problem): void {
-    const all = problem.keys.flat();
-    const far = all.reduce((a, [x, y]) => Math.max(a, Math.abs(x), Math.abs(y)), 0.5);
-    this.reach = Math.max(1.35 * far, 1);
-    this.marks = problem.keys.map((keys, i) => keys.map((_, t) => this.mark(i, t)));
-    this.queries = problem.parameterization === "W" ? problem.keys.map((_, i) => this.query(i)) : [];
-    this.tokens.replaceChildren(...this.queries, ...this.marks.flat());
+  reset(answers: Answers): void {
+    this.answers = answers;
+    const { problem, state: { projection } } = answers;
+    const seen = [...problem.keys.flat(), ...(problem.parameterization === "W" && !projection ? problem.queries : [])];
+    const far = seen.reduce((a, key) => Math.max(a, ...answers.place(key).map(Math.abs)), 0.5);
+    this.reach = 1.3 * far;
+    this.marks = problem.keys.map((keys, i) => keys.map((_, t) => this.mark(i, t, !projection)));
+    this.queries = problem.parameterization === "W" && !projection ? problem.keys.map((_, i) => this.query(i)) : [];
+    this.tokens.replaceChildren(...this.queries, ...this.marks.flat().map((mark) => mark.group));
   }
 
-  draw(
-    problem: Problem, attractor: Attractor | null, attention: ArrayLike<number>, w: ArrayLike<number>,
-    others: Attractor[],
-  ): void {
-    this.drawUnder(problem, attractor, others);
-    const arrows: SVGElement[] = [];
-    const count = problem.parameterization === "p" ? 1 : problem.keys.length;
-    for (let i = 0; i < count; i++) {
-      arrows.push(...this.arrow(direction(problem, w, i), problem.parameterization === "p" ? "var(--ink)" : SEQUENCE[i]));
-    }
-    this.over.replaceChildren(...arrows);
+  draw(answers: Answers, moments: Moment[]): void {
+    this.answers = answers;
+    const { problem, runs: [first], state } = answers;
+    this.drawSolutions(first.attractor);
+    moments.forEach((moment, k) => {
+      const single = problem.parameterization === "p";
+      for (let i = 0; i < (single ? 1 : problem.keys.length); i++) {
+        const name = single ? "p" : `Wz${sub(i + 1)}`;
+        this.arrow(answers.direction(moment.point, i), single || k ? RUN[k] : SEQUENCE[i], k, k ? "" : name);
+      }
+      const { heads, steps } = answers.runs[k];
+      if (!heads) return;
+      const row = steps.indexOf(moment.step);
+      this.arrow([heads[2 * row], heads[2 * row + 1]], "var(--head)", k, k ? "" : "v");
+    });
+    for (const pool of [this.shafts, this.heads, this.names]) pool.done();
     let place = 0;
+    const weights = moments[0].attention;
     problem.keys.forEach((keys, i) => keys.forEach((key, t) => {
-      this.place(this.marks[i][t], key, attention[place++], problem.scores[i][t],
-        attractor?.selection[i] === t);
+      this.place(i, t, key, weights[place++], moments[0].scores[i][t], first.attractor.selection[i] === t);
     }));
     this.queries.forEach((mark, i) => {
-      const [x, y] = this.pixel(problem.queries[i]);
-      set(mark, { transform: `translate(${fixed(x)} ${fixed(y)})` });
+      set(mark, { transform: this.shift(state.queries[i]),
+        "aria-label": `query ${i + 1} at ${state.queries[i].map((x) => fixed(x, 2)).join(", ")}` });
     });
   }
 
-  private drawUnder(problem: Problem, attractor: Attractor | null, others: Attractor[]): void {
-    const parts: SVGElement[] = [];
-    const [ox, oy] = this.pixel([0, 0]);
-    parts.push(svg("path", { class: "grid", d: `M0 ${oy}H${SIZE}M${ox} 0V${SIZE}` }));
+  private drawSolutions(shown: Attractor): void {
+    const { answers } = this;
+    const { problem, predicted, attractors, runs } = answers;
     const single = problem.parameterization === "p";
-    for (const other of others) {
-      if (other === attractor || !single) continue;
-      parts.push(this.ray([other.solution.w[0], other.solution.w[1]], "#56B4E9", "7 5"));
+    if (single) {
+      const others = new Set([...attractors, ...predicted, ...runs.map((run: Run) => run.attractor)]);
+      others.delete(shown);
+      for (const { solution } of others) {
+        if (solution.status === "solved") this.ray(answers.direction(solution.w, 0), "var(--other)", "7 5");
+      }
     }
-    if (attractor?.solution.status === "solved") {
+    if (shown.solution.status === "solved") {
       problem.keys.forEach((keys, i) => {
-        const p = direction(problem, attractor.solution.w, i);
-        parts.push(...this.band(p, keys[attractor.selection[i]], SEQUENCE[i]));
-        if (!single) parts.push(this.ray(p, SEQUENCE[i]));
+        const p = answers.direction(shown.solution.w, i);
+        this.slab(p, shown.solution.w, i, keys[shown.selection[i]], SEQUENCE[i % SEQUENCE.length]);
+        if (!single) this.ray(p, SEQUENCE[i % SEQUENCE.length]);
       });
-      if (single) parts.push(this.ray([attractor.solution.w[0], attractor.solution.w[1]], "#0072B2"));
+      if (single) this.ray(answers.direction(shown.solution.w, 0), "var(--accent)");
     }
-    this.under.replaceChildren(...parts);
+    for (const pool of [this.fills, this.edges, this.rays]) pool.done();
   }
 
   /** Where <x, p> lies between that of the token kept and one less: no other token comes in. */
-  private band(p: [number, number], kept: number[], color: string): SVGElement[] {
+  private slab(p: [number, number], w: ArrayLike<number>, i: number, kept: number[], color: string): void {
     const length = Math.hypot(...p);
-    if (!(length > 0)) return [];
+    const { answers } = this;
+    if (!(length > 0)) return;
+    if (answers.state.projection) { // a slab is seen as one only where p lies in the plane
+      const whole = Math.hypot(...Array.from(answers.full(w, i)));
+      if (length < 0.999 * whole) return;
+    }
     const [nx, ny] = [p[0] / length, p[1] / length];
+    const [kx, ky] = answers.place(kept);
     const far = 4 * this.reach;
-    const line = (back: number): [number, number][] => [-1, 1].map((side) => this.pixel([
-      kept[0] - nx * back - side * ny * far, kept[1] - ny * back + side * nx * far,
-    ]));
-    const [a, b] = [line(0), line(1 / length)];
-    const d = (l: [number, number][]): string => `M${l.map((q) => q.map((v) => fixed(v)).join(" ")).join("L")}`;
-    return [
-      svg("path", { d: `${d(a)}L${[...b].reverse().map((q) => q.map((v) => fixed(v)).join(" ")).join("L")}Z`,
-        fill: color, style: "opacity: var(--band)" }),
-      svg("path", { d: d(a), stroke: color, "stroke-width": 1.2, opacity: 0.8 }),
-      svg("path", { d: d(b), stroke: color, "stroke-width": 1.2, "stroke-dasharray": "4 4", opacity: 0.8 }),
-    ];
+    const edge = (back: number): string[] => [-1, 1].map((side) => this.at(
+      kx - nx * back - side * ny * far, ky - ny * back + side * nx * far));
+    const [[a, b], [c, d]] = [edge(0), edge(1 / length)];
+    this.fills.take({ d: `M${a}L${b}L${d}L${c}Z`, fill: color });
+    this.edges.take({ d: `M${a}L${b}`, stroke: color, "stroke-dasharray": undefined });
+    this.edges.take({ d: `M${c}L${d}`, stroke: color, "stroke-dasharray": "4 4" });
   }
 
-  private ray(p: [number, number], color: string, dash?: string): SVGElement {
-    const length = Math.hypot(...p);
-    const [x, y] = this.pixel([(p[0] / length) * 3 * this.reach, (p[1] / length) * 3 * this.reach]);
-    const [ox, oy] = this.pixel([0, 0]);
-    return svg("path", { d: `M${ox} ${oy}L${fixed(x)} ${fixed(y)}`, stroke: color, "stroke-width": 7,
-      "stroke-dasharray": dash, style: "opacity: var(--pale)" });
+  private ray(p: [number, number], color: string, dash?: string): void {
+    const far = (3 * this.reach) / Math.hypot(...p);
+    if (!Number.isFinite(far)) return;
+    this.rays.take({ d: `M${HALF} ${HALF}L${this.at(p[0] * far, p[1] * far)}`, stroke: color, "stroke-dasharray": dash });
   }
 
-  private arrow(p: [number, number], color: string): SVGElement[] {
+  private arrow(p: [number, number], color: string, k: number, name: string): void {
     const length = Math.hypot(...p);
-    if (!(length > 1e-9)) return [];
-    const [ox, oy] = this.pixel([0, 0]);
+    if (!(length > 1e-9)) return;
     const [dx, dy] = [p[0] / length, -p[1] / length];
-    const tip = 0.3 * SIZE * Math.min(1, 0.35 + length);
+    const tip = 0.3 * SIZE * Math.min(1, 0.35 + length) * (k ? 0.9 : 1);
     const at = (along: number, across: number): string =>
-      `${fixed(ox + dx * along - dy * across)} ${fixed(oy + dy * along + dx * across)}`;
-    return [
-      svg("path", { d: `M${at(0, 0)}L${at(tip - 8, 0)}`, stroke: color, "stroke-width": 2.2 }),
-      svg("path", { d: `M${at(tip, 0)}L${at(tip - 12, 5)}L${at(tip - 9, 0)}L${at(tip - 12, -5)}Z`, fill: color }),
-    ];
+      `${fixed(HALF + dx * along - dy * across)} ${fixed(HALF + dy * along + dx * across)}`;
+    this.shafts.take({ d: `M${at(0, 0)}L${at(tip - 8, 0)}`, stroke: color, "stroke-dasharray": k ? "6 4" : undefined });
+    this.heads.take({ d: `M${at(tip, 0)}L${at(tip - 12, 5)}L${at(tip - 9, 0)}L${at(tip - 12, -5)}Z`, fill: color });
+    if (!name) return;
+    const [x, y] = at(tip + 11, 0).split(" ");
+    this.names.text(name, { x, y: fixed(Number(y) + 4), fill: color });
   }
 
-  private mark(i: number, t: number): SVGGElement {
-    const mark = svg("g", { class: "token", tabindex: 0, role: "button", "data-token": `${i},${t}` },
-      svg("circle", { class: "halo", r: 20 }), svg("path", { class: "mark", fill: SEQUENCE[i] }),
-      svg("text", { dy: 4 }));
-    this.draggable(mark, (to) => this.events.move(i, t, to));
-    mark.addEventListener("keydown", (event) => {
+  private mark(i: number, t: number, moves: boolean): Mark {
+    const path = svg("path", { class: "mark", fill: SEQUENCE[i % SEQUENCE.length] });
+    const [number, score] = [svg("tspan", { class: "number" }), svg("tspan", { class: "soft", dx: 4 })];
+    const label = svg("text", { dy: 4 }, number, score);
+    const group = svg("g", { class: moves ? "token" : "token still", tabindex: 0, role: moves ? "button" : "img",
+      "aria-roledescription": moves ? "draggable token" : "token", "data-token": `${i},${t}` },
+      svg("circle", { class: "halo", r: 19 }), path, label);
+    if (moves) {
+      this.moves(group, () => this.answers.state.keys[i][t], (to) => this.events.move(i, t, to));
+      if (!this.answers.state.labels) this.scores(group, i, t);
+    }
+    return { group, path, label, number, score };
+  }
+
+  private scores(group: SVGGElement, i: number, t: number): void {
+    let turned = 0;
+    group.addEventListener("keydown", (event) => {
       const by = { "+": 0.1, "=": 0.1, "-": -0.1 }[event.key];
-      if (by === undefined) return;
+      if (by === undefined || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.events.score(i, t, by);
+      this.events.done();
     });
-    mark.addEventListener("wheel", (event) => {
+    group.addEventListener("wheel", (event) => {
+      if (document.activeElement !== group && !group.matches(":focus")) return; // pages scroll over what is not chosen
       event.preventDefault();
       this.events.score(i, t, event.deltaY < 0 ? 0.05 : -0.05);
+      clearTimeout(turned);
+      turned = window.setTimeout(() => this.events.done(), 300);
     }, { passive: false });
-    return mark;
   }
 
   private query(i: number): SVGGElement {
-    const mark = svg("g", { class: "token", tabindex: 0, role: "button", "data-query": i },
+    const group = svg("g", { class: "token", tabindex: 0, role: "button", "aria-roledescription": "draggable query", "data-query": i },
       svg("circle", { class: "halo", r: 16 }),
-      svg("path", { d: "M0-7L7 0L0 7L-7 0Z", fill: "var(--panel)", stroke: SEQUENCE[i], "stroke-width": 2 }),
-      svg("text", { dx: 10, dy: 4 }, `z${i + 1}`));
-    this.draggable(mark, (to) => this.events.moveQuery(i, to));
-    return mark;
+      svg("path", { d: shape(i, 5.5), fill: "var(--panel)", stroke: SEQUENCE[i % SEQUENCE.length], "stroke-width": 2 }),
+      svg("text", { dx: 10, dy: 4, class: "soft" }, `z${sub(i + 1)}`));
+    this.moves(group, () => this.answers.state.queries[i], (to) => this.events.moveQuery(i, to));
+    return group;
   }
 
-  private draggable(mark: SVGGElement, go: (to: [number, number]) => void): void {
-    mark.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      mark.focus({ preventScroll: true });
-      this.element.setPointerCapture(event.pointerId);
-      this.dragging = { pointer: event.pointerId, go };
-    });
-    mark.addEventListener("keydown", (event) => {
-      const step = (event.shiftKey ? 0.1 : 0.02) * this.reach;
-      const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      const matrix = mark.transform.baseVal.consolidate()!.matrix;
-      const [x, y] = this.world(matrix.e, matrix.f);
-      go([x + by[0], y + by[1]]);
-      this.events.done();
+  private moves(group: SVGGElement, at: () => number[], go: (to: [number, number]) => void): void {
+    const inside = (v: number): number => Math.min(SIZE - MARGIN - 6, Math.max(MARGIN + 6, v));
+    draggable(this.element, group, SIZE, {
+      at: () => at() as [number, number],
+      world: (x, y) => this.world(inside(x), inside(y)),
+      step: () => 0.02 * this.reach,
+      go: ([x, y]) => go([rounded(x), rounded(y)]),
+      done: () => this.events.done(),
     });
   }
 
-  private place(mark: SVGGElement, key: number[], weight: number, score: number, kept: boolean): void {
-    const [x, y] = this.pixel(key);
-    set(mark, { transform: `translate(${fixed(x)} ${fixed(y)})`, class: kept ? "token kept" : "token",
-      "aria-label": `token of score ${score.toFixed(2)}, attention ${weight.toFixed(2)}` });
-    const r = 5 + 9 * Math.sqrt(weight);
-    const shape = Number(mark.dataset.token!.split(",")[0]);
-    set(mark.children[1], { d: SHAPES[shape % SHAPES.length](r), "fill-opacity": fixed(0.35 + 0.65 * weight, 2) });
-    const text = mark.children[2];
-    set(text, { dx: fixed(r + 5) });
-    text.textContent = `${Math.round(score * 100) / 100}`;
+  private place(i: number, t: number, key: number[], weight: number, score: number, kept: boolean): void {
+    const { group, path, label, number, score: second } = this.marks[i][t];
+    const still = this.answers.state.projection ? " still" : "";
+    const [x, y] = this.answers.place(key);
+    set(group, { transform: this.shift([x, y]), class: `token${kept ? " kept" : ""}${still}`,
+      "aria-label": `token ${t + 1} of sequence ${i + 1}, score ${fixed(score, 2)}, attention ${fixed(weight, 2)}, at ${fixed(x, 2)}, ${fixed(y, 2)}` });
+    const r = 4.5 + 9 * Math.sqrt(weight);
+    set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.4 + 0.6 * weight, 1) });
+    set(label, { dx: fixed(r + 4, 0) });
+    write(number, String(t + 1));
+    write(second, `${Math.round(score * 100) / 100}`);
   }
 
-  private drag(event: PointerEvent): void {
-    if (this.dragging?.pointer !== event.pointerId) return;
-    const box = this.element.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * SIZE;
-    const y = ((event.clientY - box.top) / box.height) * SIZE;
-    const inside = (v: number): number => Math.min(SIZE - MARGIN - 4, Math.max(MARGIN + 4, v));
-    this.dragging.go(this.world(inside(x), inside(y)));
+  private shift(key: ArrayLike<number>): string {
+    return `translate(${this.at(key[0], key[1])})`;
   }
 
-  private pixel([x, y]: ArrayLike<number> & Iterable<number>): [number, number] {
-    const unit = (SIZE / 2 - MARGIN) / this.reach;
-    return [SIZE / 2 + unit * x, SIZE / 2 - unit * y];
+  private at(x: number, y: number): string {
+    const unit = (HALF - MARGIN) / this.reach;
+    return `${fixed(HALF + unit * x)} ${fixed(HALF - unit * y)}`;
   }
 
   private world(x: number, y: number): [number, number] {
-    const unit = (SIZE / 2 - MARGIN) / this.reach;
-    return [(x - SIZE / 2) / unit, (SIZE / 2 - y) / unit];
+    const unit = (HALF - MARGIN) / this.reach;
+    return [(x - HALF) / unit, (HALF - y) / unit];
   }
 }
 
-const SHAPES = [
-  (r: number): string => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
-  (r: number): string => { const s = 0.9 * r; return `M${-s} ${-s}H${s}V${s}H${-s}Z`; },
-  (r: number): string => { const s = 1.25 * r; return `M0 ${-s}L${0.95 * s} ${0.7 * s}H${-0.95 * s}Z`; },
-  (r: number): string => { const s = 1.25 * r; return `M0 ${-s}L${s} 0L0 ${s}L${-s} 0Z`; },
-];
+/** Addresses stay short, and what is dragged lies where a hand puts it. */
+export const rounded = (x: number): number => Math.round(x * 1000) / 1000;
+
+const sub = (k: number): string => [...String(k)].map((c) => "₀₁₂₃₄₅₆₇₈₉"[Number(c)]).join("");

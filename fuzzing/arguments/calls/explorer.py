@@ -35,7 +35,7 @@ def calls() -> Iterator[Call]:
     yield Call(explorer.explorer_page, **given)
     yield Call(explorer.state_of, **given)
     yield Call(explorer.check_state, state=STATE, blames={"state": "state.version"})
-    yield Call(explorer.scene_named, name="two basins", blames={"name": "scene"})
+    yield Call(explorer.scene_named, name="two-basins", blames={"name": "scene"})
     yield Call(explorer.Explorer, state=STATE, blames={"state": "state.version"})
     yield Call(explorer.Explorer.train, self=EXPLORER, number=0)
     yield Call(explorer.Explorer.save, self=EXPLORER, path="page.html", title="Tokens")

@@ -41,7 +41,7 @@ EXAMPLES = {
     },
     "explore": {
         "attractor explore tokens.npz --out tokens.html": 5,
-        "attractor explore --scene 'two basins'": 1,
+        "attractor explore --scene two-basins": 1,
     },
     "in-context": {"attractor in-context --lengths 64,256,1024,inf --out in-context-report": 14},
     "sweep": {

@@ -45,7 +45,7 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'"
     )
     theme = str(state["theme"])
     scheme = "light dark" if theme == "auto" else theme

@@ -15,7 +15,8 @@ from attractor.explorer.state import State, check_state
 def _stored() -> dict[str, State]:
     """The scenes of the page, as its build writes them."""
     file = resources.files("attractor.explorer").joinpath("static", "scenes.json")
-    return {name: check_state(state) for name, state in json.loads(file.read_text("utf-8")).items()}
+    scenes = json.loads(file.read_text("utf-8"))
+    return {scene["name"]: check_state(scene["state"]) for scene in scenes}
 
 
 def scene_names() -> list[str]:
@@ -27,14 +28,14 @@ def scene_named(name: str) -> State:
     """The state of a scene.
 
     Args:
-        name: Its name, such as "two basins".
+        name: Its name, such as "two-basins".
 
     Raises:
         InvalidInputError: If no scene has that name.
 
     Example:
         >>> import attractor as at
-        >>> explorer = at.explorer.Explorer(at.explorer.scene_named("two basins"))
+        >>> explorer = at.explorer.Explorer(at.explorer.scene_named("two-basins"))
         >>> explorer.tokens
         Tokens(2 sequences x 4 tokens, 1 queries each, keys in R^2, queries in R^1, masked, labeled)
     """

@@ -1,0 +1,113 @@
+// Numbers, names and sentences as a reader wants them.
+
+import { saturated, type Answers, type Moment } from "./answers";
+import type { Attractor } from "./core/analysis";
+import { core } from "./mathematics";
+import type { LossName, NormName, OptimizerName, Parameterization } from "./state";
+
+export const OPTIMIZERS: [OptimizerName, string][] = [
+  ["normalized_gradient_descent", "normalized gradient descent"],
+  ["gradient_descent", "gradient descent"],
+  ["mirror_descent", "mirror descent"],
+  ["sign_descent", "sign descent"],
+  ["greedy_coordinate_descent", "coordinate descent"],
+  ["spectral_descent", "spectral descent"],
+];
+
+export const LOSSES: LossName[] = ["logistic", "exponential", "linear"];
+
+export const TRAINED: [Parameterization, string][] = [
+  ["p", "prompt p"], ["W", "matrix W"], ["KQ", "factors K, Q"], ["pv", "prompt p and head v"],
+];
+
+export const NORMS: NormName[] = ["frobenius", "l_1", "l_1.5", "l_3", "l_4", "l_inf", "spectral", "nuclear"];
+
+export function normWords(name: NormName, prompt: boolean): string {
+  if (name === "frobenius") return prompt ? "l₂" : "Frobenius";
+  if (name === "l_inf") return "l∞";
+  return name.startsWith("l_") ? `l${subscript(name.slice(2))}` : name;
+}
+
+const subscript = (text: string): string => [...text].map((c) => (c === "." ? "." : "₀₁₂₃₄₅₆₇₈₉"[Number(c)])).join("");
+
+/** A number in few letters; what is near one as its difference from one. */
+export function number(x: number): string {
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "–";
+  const size = Math.abs(x);
+  if (size === 0) return "0";
+  if (size < 1e-3 || size >= 1e5) return x.toExponential(1).replace("e+", "e");
+  return String(Number(x.toPrecision(4)));
+}
+
+export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
+
+/** "tokens 1 and 2", "token 3". */
+function tokens(kept: readonly number[]): string {
+  const names = kept.map((t) => t + 1);
+  if (names.length === 1) return `token ${names[0]}`;
+  return `tokens ${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+}
+
+/** Whether no token scores more than the ones kept. */
+export const best = (scores: number[][], kept: readonly number[]): boolean =>
+  scores.every((row, i) => row[kept[i]] >= Math.max(...row));
+
+/** Whether several tokens of a sequence share the best score. */
+export const tied = (scores: number[][]): boolean =>
+  scores.some((row) => row.filter((score) => core.ties(score, Math.max(...row))).length > 1);
+
+/** What comes out, in a sentence or two. */
+export function verdict(answers: Answers, ends: Moment[]): string {
+  const { runs, predicted: [predicted], problem, state } = answers;
+  const what = problem.parameterization === "p" ? "prompt" : "matrix";
+  const parts: string[] = [];
+  if (predicted.solution.status === "infeasible") {
+    parts.push(state.selection ? `No ${what} keeps ${tokens(predicted.selection)}: the constraints contradict each other.`
+      : `No ${what} keeps the best tokens: the constraints contradict each other.`);
+  } else if (predicted.solution.status !== "solved") parts.push("The margin problem is not settled.");
+  ends.forEach((end, k) => {
+    const who = runs.length > 1 ? ["The first training", "the second"][k] : "Training";
+    const { attractor } = runs[k];
+    const { solution } = attractor;
+    if (!saturated(problem, end.attention)) {
+      parts.push(`${who} does not settle on one token each: after ${steps(end.step)} some sequence gives its first ${leastShare(problem.keys, end.attention)}.`);
+      return;
+    }
+    const good = best(end.scores, end.kept) ? "the best" : "not the best";
+    const kept = `${who} keeps ${tokens(end.kept)}, ${good}`;
+    parts.push(solution.status === "solved" && attractor.selection.join() === end.kept.join()
+      ? `${kept}; margin ratio ${ratio(end.marginRatio)} in ${normWords(runs[k].norm, what === "prompt")}.` : `${kept}.`);
+  });
+  if (tied(problem.scores)) parts.push("Several tokens share the best score: the first of them is kept.");
+  return parts.join(" ").replace(/\. the second/g, "; the second");
+}
+
+function leastShare(keys: number[][][], attention: ArrayLike<number>): string {
+  let place = 0;
+  const shares = keys.map((row) => {
+    let top = 0;
+    row.forEach(() => { top = Math.max(top, attention[place++]); });
+    return top;
+  });
+  return `${(100 * Math.min(...shares)).toFixed(0)} %`;
+}
+
+export const steps = (n: number): string => `${n.toLocaleString("en")} steps`;
+
+export function ratio(x: number): string {
+  if (!Number.isFinite(x)) return "–";
+  return x > 0.9995 && x < 1 ? `1 − ${(1 - x).toExponential(1)}` : x.toFixed(4);
+}
+
+/** The multipliers that combine constraints into a contradiction: sequence, token kept and token left. */
+export function contradiction({ solution, problem, selection }: Attractor): string {
+  const largest = Math.max(...solution.multipliers);
+  const total = solution.multipliers.reduce((a, b) => a + b, 0);
+  const parts: string[] = [];
+  solution.multipliers.forEach((m, j) => {
+    if (!(m > 1e-9 * largest)) return;
+    const i = problem.sequence[j];
+    parts.push(`${(m / total).toFixed(2)} (x${subscript(String(i + 1))},${selection[i] + 1} − x${subscript(String(i + 1))},${problem.token[j] + 1})`);
+  });
+  return `${parts.join(" + ")} = 0`;
+}
