@@ -77,7 +77,7 @@ def test_titles_are_text(page):
 def test_it_is_saved_whole_or_not_at_all(flat, tmp_path):
     explorer = Explorer(state_of(*flat))
     explorer.save(tmp_path / "page.html", title="Mine")
-    assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text("utf-8")
+    assert '"title": "Mine"' in (tmp_path / "page.html").read_text("utf-8")
     for path, title in ((tmp_path / "page.txt", None), (3, None), (tmp_path / "a.html", "")):
         with pytest.raises(InvalidInputError, match=r"^(path|title): "):
             explorer.save(path, title)

@@ -10,7 +10,7 @@ import numpy as np
 
 from attractor.analysis.prediction import predicted_problem
 from attractor.analysis.trained import what_was_trained, with_instances
-from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
+from attractor.errors import AttractorError, AttractorWarning, InvalidInputError, Status
 from attractor.explorer.reading import (
     geometry_of,
     head_of,
@@ -23,17 +23,30 @@ from attractor.explorer.reading import (
 from attractor.explorer.state import PARAMETERIZATIONS, State
 from attractor.geometry import Geometry
 from attractor.margin import Solution
-from attractor.selection import Selection
+from attractor.selection import Selection, optimal_tokens
 
 if TYPE_CHECKING:
     from attractor.training import Trajectory
+
+
+_WORDS = {
+    Status.OPTIMAL: "solved",
+    Status.INFEASIBLE: "infeasible",
+    Status.STOPPED_EARLY: "not converged",
+}
+"""What a page calls the ends of margin problems."""
+
+
+def status_of(solution: Solution) -> str:
+    """How a margin problem ended, as a page says it."""
+    return _WORDS[solution.status] if int(solution.problem.constraints) else "empty"
 
 
 def solution_of(state: State) -> Solution:
     """The solution of the problem that theory predicts for a state.
 
     Raises:
-        InvalidInputError: If no norm is known, or a head is trained and no selection is given.
+        InvalidInputError: If no norm is known.
     """
     geometry = geometry_of(state)
     if geometry is None:
@@ -43,12 +56,15 @@ def solution_of(state: State) -> Solution:
             f"{state['parameterization']}",
             "Choose one",
         )
-    selection = selection_of(state)
-    if selection is None:
-        raise InvalidInputError(
-            "selection", "where the head goes decides which tokens are kept", "Choose them"
-        )
-    return solved(state, selection, geometry)
+    return solved(state, selection_of(state) or _selection_of_trained_head(state), geometry)
+
+
+def _selection_of_trained_head(state: State) -> Selection:
+    """The tokens of the highest score at the end: where a head is trained, it goes there first."""
+    from attractor.attention import LinearHead
+
+    weight = trained(state, record=[state["steps"]]).data["head_weight"].values[0, 0, -1]
+    return optimal_tokens(tokens_of(state), LinearHead(weight))
 
 
 def solved(state: State, selection: Selection, geometry: Geometry) -> Solution:
@@ -114,7 +130,7 @@ def report_on(state: State) -> dict[str, Any]:
         warnings.simplefilter("ignore", AttractorWarning)
         try:
             solution = solution_of(state)
-            report["status"] = str(solution.status)
+            report["status"] = status_of(solution)
             if np.isfinite(solution.value):
                 report |= {"value": float(solution.value), "gap": float(solution.gap)}
         except AttractorError as error:

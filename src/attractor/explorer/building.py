@@ -20,7 +20,7 @@ from attractor.checks import (
     check_text,
     naming,
 )
-from attractor.errors import InvalidInputError, TiedTokensWarning
+from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.explorer.projection import projected
 from attractor.explorer.reading import optimizer_of
 from attractor.explorer.state import (
@@ -113,7 +113,7 @@ def state_of(
         state["selection"] = _selected(selection, tokens)
     if not is_flat(what, tokens.key_dimension, tokens.query_dimension):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TiedTokensWarning)
+            warnings.simplefilter("ignore", AttractorWarning)
             state |= projected(state, projection)
     return check_state(state)
 

@@ -82,9 +82,11 @@ class Explorer:
 
             min ||W||   subject to   (x_i,alpha - x_it)^T W z_i >= 1
 
+        Where a head is trained too, the tokens kept are those that it scores highest in the end,
+        unless the state names them.
+
         Raises:
-            InvalidInputError: If no norm is known for what is trained, or the head is trained and
-                no selection given.
+            InvalidInputError: If no norm is known for what is trained.
         """
         return answers.solution_of(self.state)
 

@@ -18,7 +18,6 @@ body { margin: 0; padding: clamp(.6rem, 3vw, 1.8rem); font: 15px/1.5 system-ui, 
        background: #fff; color: #1b1b1b; }
 @media (prefers-color-scheme: dark) { body { background: #0f1317; color: #e4e6e8; } }
 main { max-width: 64rem; margin: auto; }
-h1 { font-size: 1.35rem; margin: 0 0 .6rem; }
 """
 _DARK = "body { background: #0f1317; color: #e4e6e8; }"
 _LIGHT = "body { background: #fff; color: #1b1b1b; }"
@@ -40,7 +39,9 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
         state: What it shows, checked.
         title: Its title; default: that of the state.
     """
-    title = title or str(state.get("title") or TITLE)
+    if title is not None:
+        state = state | {"title": title}
+    title = str(state.get("title") or TITLE)
     code = "\n" + script().replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     policy = (
@@ -60,7 +61,6 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
 <title>{html.escape(title)}</title>
 <style>{style}</style>
 <main>
-<h1>{html.escape(title)}</h1>
 <div data-attractor-explorer>
 <script type="application/json">{embedded(state)}</script>
 </div>

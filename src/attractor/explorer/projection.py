@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attractor.attention import get_parameterization
 from attractor.errors import InvalidInputError
-from attractor.explorer.answers import paths_of, solved
+from attractor.explorer.answers import paths_of, solved, status_of
 from attractor.explorer.reading import (
     geometry_of,
     head_of,
@@ -24,7 +25,7 @@ from attractor.explorer.state import MOST_SOLUTIONS, State
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, locally_optimal_selections, solve
 from attractor.precision import as_float64
-from attractor.selection import Selection
+from attractor.selection import Selection, attended_tokens
 from attractor.tokens import Tokens
 
 KINDS = ("solutions", "principal")
@@ -45,12 +46,37 @@ def projected(state: State, projection: Any) -> dict[str, Any]:
         projection: "solutions", "principal", or two solutions.
     """
     chosen = _chosen(projection, state)
-    solutions = list(_solutions(state))[:MOST_SOLUTIONS]
+    paths = paths_of(state)
+    solutions = list(_solutions(state))
+    plane = _plane(state, projection, chosen, solutions)
+    reached = list(_reached(state, paths))
+    found = [_given(*one) for one in [*solutions[: MOST_SOLUTIONS - len(reached)], *reached]]
+    distinct = {(one["norm"], *one["selection"]): one for one in found}
     return {
-        "solutions": [_given(solution, selection) for solution, selection in solutions],
-        "paths": paths_of(state),
-        "projection": _plane(state, projection, chosen, solutions),
+        "solutions": list(distinct.values()),
+        "paths": paths,
+        "projection": plane,
     }
+
+
+def _reached(state: State, paths: list[dict[str, list[Any]]]) -> Iterator[Any]:
+    """The solutions of the selections that trainings end on, each in the norm that it descends."""
+    tokens = tokens_of(state)
+    shape = tokens.key_dimension, tokens.query_dimension
+    for training, path in zip(state["trainings"], paths, strict=True):
+        layer = get_parameterization(training.get("parameterization", state["parameterization"]))
+        geometry = layer.effective_geometry(optimizer_of(training).geometry)
+        end = np.array(path["points"][-len(path["points"]) // len(path["steps"]) :])
+        W = end.reshape(shape) if layer.name != "KQ" else _product(end, *shape)
+        if geometry is not None and np.isfinite(W).all():
+            index = attended_tokens(tokens, W).mask.argmax(-1)[:, 0].tolist()
+            kept = Selection.from_index(tokens, index)
+            yield solved(state, kept, geometry), index
+
+
+def _product(factors: Float[np.ndarray, "entries"], d: int, e: int) -> Float[np.ndarray, "d e"]:
+    """``K Q^T``, of K and Q by rows."""
+    return factors[: d * d].reshape(d, d) @ factors[d * d :].reshape(e, d).T
 
 
 def _solutions(state: State) -> Iterator[tuple[Solution, list[int]]]:
@@ -93,7 +119,7 @@ def _given(solution: Solution, selection: list[int]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "norm": solution.geometry.name,
         "selection": selection,
-        "status": str(solution.status),
+        "status": status_of(solution),
     }
     if np.isfinite(solution.value):
         found |= {"w": np.ravel(solution.W).tolist(), "value": float(solution.value),
