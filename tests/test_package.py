@@ -55,6 +55,30 @@ def test_what_is_installed_is_what_lies_in_the_source_tree(installed):
     assert "Requires-Python: >=3.11" in metadata.read_text("utf-8")
 
 
+def test_the_installed_package_has_the_explorer(installed):
+    (archive,) = installed.parent.glob("attractor-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = opened.getnames()
+    assert any(name.endswith("explorer/src/state.ts") for name in names)
+    assert not any("node_modules" in name or "explorer/build/" in name for name in names)
+    code = (
+        "import sys, importlib.util\n"
+        "import attractor as at\n"
+        "from attractor.explorer import Explorer, scene_named\n"
+        "state = scene_named('two-basins')\n"
+        "Explorer(state).save('page.html')\n"
+        "if importlib.util.find_spec('anywidget'):\n"
+        "    from attractor.explorer.widget import widget_class\n"
+        "    widget = widget_class()(state)\n"
+        "    assert widget.kernel['value'] > 0 and len(widget._esm) > 10_000\n"
+        "print(at.__file__)\n"
+    )
+    place = run("-c", code, at=installed.parent, PYTHONPATH=str(installed))
+    assert Path(place.strip()).is_relative_to(installed)
+    page = (installed.parent / "page.html").read_text("utf-8")
+    assert (installed / "attractor/explorer/static/explorer.js").read_text("utf-8")[:200] in page
+
+
 def test_the_installed_package_solves_and_has_its_command(installed):
     code = (
         "import attractor as at\n"

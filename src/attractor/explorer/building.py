@@ -168,7 +168,8 @@ def training_from(optimizer: Any) -> dict[str, Any]:
     if optimizer is None:
         optimizer = "normalized gradient descent"
     if isinstance(optimizer, str):
-        optimizer = named_optimizer(optimizer)
+        with naming(spelling="optimizer"):
+            optimizer = named_optimizer(optimizer)
     check_kind("optimizer", optimizer, Optimizer, "Give one of the library, or its name")
     name = optimizer.name.replace(" ", "_")
     if name not in OPTIMIZERS:
