@@ -70,7 +70,9 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     const { attractor } = runs[k];
     const { solution } = attractor;
     if (!saturated(problem, end.attention)) {
-      parts.push(`${who} does not settle on one token each: after ${steps(end.step)} some sequence gives its first ${leastShare(problem.keys, end.attention)}.`);
+      const sequence = problem.keys.length > 1 ? " in one of the sequences" : "";
+      const size = normWords(runs[k].norm, what === "prompt");
+      parts.push(`${runs.length > 1 ? `${who} does` : "Attention does"} not saturate: after ${steps(end.step)} its largest weight${sequence} is ${leastShare(problem.keys, end.attention)}, at a norm of ${number(end.norm)} in ${size}.`);
       return;
     }
     const good = best(end.scores, end.kept) ? "the best" : "not the best";

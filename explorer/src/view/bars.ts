@@ -4,11 +4,11 @@ import type { Answers, Moment } from "../answers";
 import { RUN, SEQUENCE } from "./style";
 import { fixed, Pool, set, shape, svg } from "./svg";
 
-const WIDTH = 300;
+const WIDTH = 240;
 const LEFT = 20;
 
 export class Bars {
-  readonly element = svg("svg", { role: "img", class: "bars" });
+  readonly element = svg("svg", { role: "img", class: "bars", viewBox: `0 0 ${WIDTH} 100` });
   private readonly group = svg("g");
   private readonly pieces = new Pool(this.group, "rect", { rx: 2.5 });
   private readonly names = new Pool(this.group, "text", { "text-anchor": "middle" });
@@ -38,8 +38,8 @@ export class Bars {
           const kept = runs[k].attractor.selection[i] === t;
           this.pieces.take({ x: fixed(x, 2), y, width: fixed(Math.max(width - 1.5, 0), 2), height: high, fill: color,
             "fill-opacity": kept ? 0.42 : 0.2 });
-          if (width > 16) {
-            const percent = width > 58 ? ` · ${weight > 0.9995 && weight < 1 ? "99.9+" : fixed(100 * weight, weight > 0.1 ? 0 : 1)} %` : "";
+          if (width > 14) {
+            const percent = width > 66 ? ` · ${weight > 0.9995 && weight < 1 ? "99.9+" : fixed(100 * weight, weight > 0.1 ? 0 : 1)} %` : "";
             this.names.text(`${t + 1}${percent}`, { x: fixed(x + width / 2), y: y + high / 2 + 4, class: kept ? "kept" : "soft" });
           }
           x += width;

@@ -1,7 +1,7 @@
 // What is measured against steps: four small charts over one time.
 
 import type { Answers, Moment } from "../answers";
-import { CURVE } from "./style";
+import { RUN } from "./style";
 import { fixed, html, line, Pool, set, svg, write } from "./svg";
 import { number } from "../words";
 
@@ -16,16 +16,17 @@ interface Measure {
   /** Powers of ten on the axis, else round numbers. */
   logarithmic: boolean;
   least?: number;
+  most?: number;
 }
 
 const MEASURES: Measure[] = [
-  { name: "ratio", words: "1 − margin ratio", of: (m) => 1 - m.marginRatio, logarithmic: true, least: 1e-8 },
-  { name: "correlation", words: "1 − correlation", of: (m) => 1 - m.correlation, logarithmic: true, least: 1e-8 },
+  { name: "ratio", words: "1 − margin ratio", of: (m) => 1 - m.marginRatio, logarithmic: true, least: 1e-8, most: 1 },
+  { name: "correlation", words: "1 − correlation", of: (m) => 1 - m.correlation, logarithmic: true, least: 1e-8, most: 1 },
   { name: "loss", words: "loss", of: (m) => m.loss, logarithmic: false },
   { name: "norm", words: "norm", of: (m) => m.norm, logarithmic: true },
 ];
 
-const MOST = 110; // points of a curve
+const POINTS = 100; // of a curve, evenly over its width
 
 export class Charts {
   readonly element = html("div", { class: "charts" });
@@ -40,10 +41,16 @@ export class Charts {
     if (this.drawn !== answers) {
       this.drawn = answers;
       const curves = answers.runs.map((run) => {
-        const every = Math.max(1, Math.ceil(run.steps.length / MOST));
-        const rows: number[] = [];
-        for (let r = 0; r < run.steps.length - 1; r += every) rows.push(r);
-        return [...rows, run.steps.length - 1].map((r) => answers.moment(run, r));
+        const end = run.steps.length - 1;
+        const whole = Math.log1p(run.steps[end]);
+        let last = -1;
+        const rows = Array.from(run.steps, (_, r) => r).filter((r) => {
+          const place = Math.log1p(run.steps[r]) / whole;
+          if (r < end && place - last < 1 / POINTS) return false;
+          last = place;
+          return true;
+        });
+        return rows.map((r) => answers.moment(run, r));
       });
       this.charts.forEach((chart) => chart.drawCurves(curves));
     }
@@ -62,23 +69,26 @@ class Chart {
   private readonly marks = svg("g", { class: "axis" });
   private readonly grid = new Pool(this.marks, "path", { class: "grid" });
   private readonly labels = new Pool(this.marks, "text", { class: "soft" });
-  private readonly curves = [0, 1].map((k) => svg("path", { fill: "none", stroke: CURVE[k], "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": k ? "6 4" : undefined }));
+  private readonly curves = [0, 1].map((k) => svg("path", { fill: "none", stroke: RUN[k], "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": k ? "6 4" : undefined }));
   private readonly now = svg("path", { class: "now" });
-  private readonly dots = [0, 1].map((k) => svg("circle", { r: 3.5, fill: CURVE[k], stroke: "var(--paper)", "stroke-width": 1.5 }));
+  private readonly nothing = svg("text", { class: "soft", x: (LEFT + RIGHT) / 2, y: (TOP + BOTTOM) / 2 + 4, "text-anchor": "middle" }, "no solution to compare");
+  private readonly dots = [0, 1].map((k) => svg("circle", { r: 3.5, fill: RUN[k], stroke: "var(--paper)", "stroke-width": 1.5 }));
   private x: (step: number) => number = () => LEFT;
   private y: (value: number) => number = () => BOTTOM;
 
   constructor(readonly measure: Measure) {
-    this.svg.append(this.marks, this.now, ...[...this.curves].reverse(), ...[...this.dots].reverse());
+    this.svg.append(this.marks, this.nothing, this.now, ...[...this.curves].reverse(), ...[...this.dots].reverse());
     this.element = html("div", { class: "chart", "data-chart": measure.name },
       html("div", { class: "caption" }, html("span", {}, measure.words), this.value), this.svg);
   }
 
   drawCurves(runs: Moment[][]): void {
-    const { of, logarithmic, least = 0 } = this.measure;
+    const { of, logarithmic, least = 0, most = Infinity } = this.measure;
     const last = Math.max(...runs.map((run) => run[run.length - 1].step));
     this.x = (step) => LEFT + ((RIGHT - LEFT) * Math.log1p(step)) / Math.log1p(last);
-    const values = runs.flat().map(of).filter((v) => Number.isFinite(v) && (!logarithmic || v > 0)).map((v) => Math.max(v, least));
+    const values = runs.flat().map(of).filter((v) => Number.isFinite(v) && (!logarithmic || v > 0))
+      .map((v) => Math.min(Math.max(v, least), most));
+    set(this.nothing, { display: values.length ? "none" : undefined });
     const [ticks, low, high] = logarithmic ? powers(values) : round(values);
     const scale = logarithmic ? (v: number): number => Math.log10(Math.max(v, 1e-300)) : (v: number): number => v;
     const [from, to] = [scale(low), scale(high)];

@@ -72,8 +72,8 @@ export class Layout {
       html("section", {}, ...(name ? [html("h3", {}, name)] : []), ...children);
     this.root.append(
       html("header", {},
-        html("div", { class: "said" }, this.title, this.point, this.verdict),
-        html("div", { class: "tools" }, this.scenes, this.undo, this.redo, button("Reset", tools.reset), menu)),
+        this.title, html("div", { class: "tools" }, this.scenes, this.undo, this.redo, button("Reset", tools.reset), menu)),
+      this.point, this.verdict,
       parts.controls,
       html("div", { class: "row" },
         figure("Tokens", this.tokensCaption, stage), figure("Where training goes", this.diskCaption, parts.disk)),

@@ -1,13 +1,13 @@
 // The plane of tokens: drag one.
 
 import type { Attractor } from "../core/analysis";
-import type { Answers, Moment, Run } from "../answers";
+import type { Answers, Moment } from "../answers";
 import { draggable } from "./drag";
 import { RUN, SEQUENCE } from "./style";
 import { fixed, Pool, set, shape, svg, write } from "./svg";
 
 const SIZE = 440;
-const MARGIN = 14;
+const MARGIN = 1;
 const HALF = SIZE / 2;
 
 export interface PlaneEvents {
@@ -90,10 +90,11 @@ export class Plane {
     const { problem, predicted, attractors, runs } = answers;
     const single = problem.parameterization === "p";
     if (single) {
-      const others = new Set([...attractors, ...predicted, ...runs.map((run: Run) => run.attractor)]);
-      others.delete(shown);
-      for (const { solution } of others) {
-        if (solution.status === "solved") this.ray(answers.direction(solution.w, 0), "var(--other)", "7 5");
+      const drawn = new Set([shown.solution.w.join()]);
+      for (const { solution } of [...attractors, ...predicted, ...runs.map((run) => run.attractor)]) {
+        if (solution.status !== "solved" || drawn.has(solution.w.join())) continue;
+        drawn.add(solution.w.join());
+        this.ray(answers.direction(solution.w, 0), "var(--other)", "7 5");
       }
     }
     if (shown.solution.status === "solved") {
@@ -104,7 +105,21 @@ export class Plane {
       });
       if (single) this.ray(answers.direction(shown.solution.w, 0), "var(--accent)");
     }
+    const [contradicted] = predicted.filter(({ solution }) => solution.status === "infeasible");
+    if (contradicted) this.contradiction(contradicted);
     for (const pool of [this.fills, this.edges, this.rays]) pool.done();
+  }
+
+  /** Lines from the kept token to those with multipliers: the token lies among them, or pulls against another's. */
+  private contradiction({ problem, solution: { multipliers }, selection }: Attractor): void {
+    const { keys } = this.answers.problem;
+    const most = Math.max(...multipliers);
+    multipliers.forEach((m, j) => {
+      if (!(m > 1e-9 * most)) return;
+      const i = problem.sequence[j];
+      const [from, to] = [keys[i][selection[i]], keys[i][problem.token[j]]].map((key) => this.at(...this.answers.place(key)));
+      this.edges.take({ d: `M${from}L${to}`, stroke: SEQUENCE[i % SEQUENCE.length], "stroke-dasharray": "1 5", "stroke-linecap": "round" });
+    });
   }
 
   /** Where <x, p> lies between that of the token kept and one less: no other token comes in. */
@@ -123,8 +138,8 @@ export class Plane {
       kx - nx * back - side * ny * far, ky - ny * back + side * nx * far));
     const [[a, b], [c, d]] = [edge(0), edge(1 / length)];
     this.fills.take({ d: `M${a}L${b}L${d}L${c}Z`, fill: color });
-    this.edges.take({ d: `M${a}L${b}`, stroke: color, "stroke-dasharray": undefined });
-    this.edges.take({ d: `M${c}L${d}`, stroke: color, "stroke-dasharray": "4 4" });
+    this.edges.take({ d: `M${a}L${b}`, stroke: color, "stroke-dasharray": undefined, "stroke-linecap": undefined });
+    this.edges.take({ d: `M${c}L${d}`, stroke: color, "stroke-dasharray": "4 4", "stroke-linecap": undefined });
   }
 
   private ray(p: [number, number], color: string, dash?: string): void {
