@@ -61,22 +61,24 @@ def test_the_installed_package_has_the_explorer(installed):
         names = opened.getnames()
     assert any(name.endswith("explorer/src/state.ts") for name in names)
     assert not any("node_modules" in name or "explorer/build/" in name for name in names)
+    command = ("explore", "--scene", "two-basins", "--out", "page.html")
+    run(installed / "bin/attractor", *command, at=installed.parent, PYTHONPATH=str(installed))
+    page = (installed.parent / "page.html").read_text("utf-8")
+    assert (installed / "attractor/explorer/static/explorer.js").read_text("utf-8")[:200] in page
+
+
+@pytest.mark.slow
+def test_the_installed_package_opens_the_widget(installed):
+    pytest.importorskip("anywidget")
     code = (
-        "import sys, importlib.util\n"
         "import attractor as at\n"
-        "from attractor.explorer import Explorer, scene_named\n"
-        "state = scene_named('two-basins')\n"
-        "Explorer(state).save('page.html')\n"
-        "if importlib.util.find_spec('anywidget'):\n"
-        "    from attractor.explorer.widget import widget_class\n"
-        "    widget = widget_class()(state)\n"
-        "    assert widget.kernel['value'] > 0 and len(widget._esm) > 10_000\n"
+        "tokens = at.Tokens.prompt_vector([[[1, 0], [0, 1]]], labels=[1])\n"
+        "widget = at.explore(tokens, at.LinearHead([1, 0]), steps=5)\n"
+        "assert widget.kernel['value'] > 0 and len(widget._esm) > 10_000\n"
         "print(at.__file__)\n"
     )
     place = run("-c", code, at=installed.parent, PYTHONPATH=str(installed))
     assert Path(place.strip()).is_relative_to(installed)
-    page = (installed.parent / "page.html").read_text("utf-8")
-    assert (installed / "attractor/explorer/static/explorer.js").read_text("utf-8")[:200] in page
 
 
 def test_the_installed_package_solves_and_has_its_command(installed):
