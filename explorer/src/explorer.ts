@@ -125,6 +125,11 @@ export class Explorer {
     this.replace(structuredClone(this.base));
   }
 
+  /** For tests. */
+  sceneNames(): string[] {
+    return SCENES.map(({ name }) => name);
+  }
+
   /** What the page says, as numbers: for tests, and for those who read along. */
   readings(): object {
     const { answers } = this;

@@ -221,7 +221,7 @@ export class Plane {
     set(group, { transform: this.shift([x, y]), class: `token${kept ? " kept" : ""}${still}`,
       "aria-label": `token ${t + 1} of sequence ${i + 1}, score ${fixed(score, 2)}, attention ${fixed(weight, 2)}, at ${fixed(x, 2)}, ${fixed(y, 2)}` });
     const r = 4.5 + 9 * Math.sqrt(weight);
-    set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.4 + 0.6 * weight, 1) });
+    set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.5 + 0.5 * weight, 1) });
     set(label, { dx: fixed(r + 4, 0) });
     write(number, String(t + 1));
     write(second, `${Math.round(score * 100) / 100}`);
