@@ -87,7 +87,13 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     const kept = `${who} keeps ${tokens(end.kept)}, ${good}`;
     parts.push(`${kept}${margin(end, k) && `; margin ratio ${margin(end, k)}`}.`);
   });
-  if (tied(problem.scores)) parts.push("Several tokens share the best score: the first of them is kept.");
+  runs.forEach(({ ended, reason }, k) => {
+    if (ended < 0) return;
+    const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
+    const why = { stationary: ", as its gradient is zero", "below rounding": ", as steps are lost in rounding" }[reason] ?? "";
+    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
+  });
+  if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");
 }
 
