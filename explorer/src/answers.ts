@@ -2,12 +2,13 @@
 
 import type { Attractor, Measures } from "./core/analysis";
 import type { Norm } from "./core/norms";
-import type { Problem } from "./core/problem";
+import type { Constraints, Problem } from "./core/problem";
+import type { Path } from "./core/train";
 import { core } from "./mathematics";
 import type { NormName, State, Training } from "./state";
 import { problemOf } from "./state";
 
-/** A training, its points as prompts or matrices: W where K and Q are trained, p beside v. */
+/** A training; its points are prompts or matrices: W where K and Q are trained, p beside v. */
 export interface Run {
   training: Training;
   norm: NormName;
@@ -18,12 +19,16 @@ export interface Run {
   end: Float64Array;
   /** v of every point, where it is trained too. */
   heads: Float64Array | null;
+  /** The step at which it came to stand, and why; -1 where it did not. */
+  ended: number;
+  reason: string;
   /** What it is measured against: the solution of the tokens kept in the end, else of the best ones. */
   attractor: Attractor;
 }
 
 /** What a training is at one of its steps. */
 export interface Moment extends Measures {
+  row: number;
   step: number;
   point: Float64Array;
   /** One number a token. */
@@ -36,6 +41,8 @@ export interface Moment extends Measures {
 }
 
 const SATURATED = 0.99;
+const CHOICES = 64; // of tied tokens
+const QUICK = 64; // selections that are looked through while something is dragged
 
 export class Answers {
   /** The problem of a prompt or a matrix: what is drawn. */
@@ -45,24 +52,28 @@ export class Answers {
   readonly predicted: Attractor[];
   /** All locally optimal ones of a prompt, in the norm of the first training. */
   readonly attractors: Attractor[];
+  private readonly gradient: InstanceType<typeof core.Gradient>;
 
-  constructor(readonly state: State) {
+  constructor(readonly state: State, dragging = false) {
     const trained = problemOf(state);
-    this.problem = this.linear(trained);
-    const { trainings, norm } = state;
-    const norms = trainings.map((t) => norm ?? nameOf(core.normFor(t, t.parameterization ?? state.parameterization)));
+    const { trainings, norm, parameterization: kind } = state;
+    const linear: Problem = { ...trained, parameterization: kind === "KQ" ? "W" : kind === "pv" ? "p" : kind };
+    const norms = trainings.map((t) => norm ?? core.formatNorm(core.normFor(t, t.parameterization ?? kind)));
     const paths = trainings.map((training, k) => this.path(trained, training, k));
-    if (state.parameterization === "pv") this.problem = { ...this.problem, scores: this.scoresOf(paths[0], -1) };
-    const selection = state.selection ?? core.optimalTokens(this.problem);
+    this.problem = kind === "pv" ? { ...linear, scores: this.scoresOf(paths[0], -1) } : linear;
+    this.gradient = new core.Gradient(this.problem);
+    const choices = this.choices(state.selection ?? core.optimalTokens(this.problem));
     const predicted = new Map<NormName, Attractor>();
-    for (const name of norms) if (!predicted.has(name)) predicted.set(name, this.solved(selection, name));
+    for (const name of norms) {
+      if (!predicted.has(name)) predicted.set(name, choices.map((one) => this.solved(one, name)).reduce(least));
+    }
     this.predicted = [...predicted.values()];
-    this.attractors = this.problem.parameterization === "p" && state.parameterization === "p" && !state.projection
-      ? core.locallyOptimal(this.problem, normNamed(norms[0])) : [];
+    const selections = state.keys.reduce((count, row) => count * row.length, 1);
+    this.attractors = kind === "p" && !state.projection && !(dragging && selections > QUICK) ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
     this.runs = paths.map((path, k) => {
       const run = { ...path, norm: norms[k], attractor: predicted.get(norms[k])! };
       const { attention, kept } = this.moment(run, -1);
-      if (saturated(this.problem, attention) && kept.join() !== selection.join()) {
+      if (saturated(this.problem, attention) && kept.join() !== run.attractor.selection.join()) {
         const reached = this.attractors.find((one) => k === 0 && one.selection.join() === kept.join())
           ?? this.solved(kept, norms[k]);
         if (reached.solution.status === "solved") run.attractor = reached;
@@ -76,14 +87,11 @@ export class Answers {
     const at = row < 0 ? run.steps.length + row : row;
     const point = run.points.subarray(at * run.size, (at + 1) * run.size);
     const scores = run.heads ? this.scoresOf(run, at) : this.problem.scores;
-    const gradient = new core.Gradient(this.problem);
-    const attention = gradient.attention(point).slice();
+    const attention = this.gradient.attention(point).slice();
+    const logits = this.gradient.scores(point);
     const kept: number[] = [];
-    let place = 0;
-    let loss = 0;
-    let scoreGap = Infinity;
-    const logits = gradient.scores(point);
-    scores.forEach((row, i) => {
+    let [place, loss, scoreGap] = [0, 0, Infinity];
+    for (const row of scores) {
       let [top, output, first, second] = [0, 0, -Infinity, -Infinity];
       row.forEach((score, t) => {
         output += attention[place] * score;
@@ -91,13 +99,14 @@ export class Answers {
         if (logit > first) [top, first, second] = [t, logit, first];
         else second = Math.max(second, logit);
       });
-      kept[i] = top;
+      kept.push(top);
       scoreGap = Math.min(scoreGap, first - second);
       loss += lossOf(this.state.loss, output) / scores.length;
-    });
-    const measured = run.attractor.solution.status === "solved" ? core.measure(point, run.attractor)
-      : { marginRatio: NaN, correlation: NaN, norm: core.normOf(run.attractor.solution.norm, point) };
-    return { ...measured, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
+    }
+    const { solution } = run.attractor;
+    const measured = solution.status === "solved" ? core.measure(point, run.attractor)
+      : { marginRatio: NaN, correlation: NaN, norm: this.size(solution.norm, point) };
+    return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
   }
 
   /** The vector that scores the tokens of a sequence, as seen. */
@@ -117,74 +126,106 @@ export class Answers {
     return projection ? this.onto(key.map((x, k) => x - projection.origin[k])) : [key[0], key[1]];
   }
 
+  /** v at a row of the record, as seen. */
+  head({ heads, steps }: Run, row: number): [number, number] {
+    const d = heads!.length / steps.length;
+    const v = heads!.subarray(row * d, (row + 1) * d);
+    return this.state.projection ? this.onto(v) : [v[0], v[1]];
+  }
+
   private onto(x: ArrayLike<number>): [number, number] {
     const [a, b] = this.state.projection!.axes.map((axis) => axis.reduce((sum, v, k) => sum + v * x[k], 0));
     return [a, b];
   }
 
-  private linear(problem: Problem): Problem {
-    const { parameterization: kind } = problem;
-    return { ...problem, parameterization: kind === "KQ" ? "W" : kind === "pv" ? "p" : kind };
+  private size(norm: Norm, point: Float64Array): number {
+    return core.normOf(norm, point, core.shapeOf(this.problem)[1]);
   }
 
   private path(trained: Problem, training: Training, k: number): Omit<Run, "norm" | "attractor"> {
-    const { state } = this;
-    const kind = training.parameterization ?? state.parameterization;
-    const [d, e] = [state.keys[0][0].length, state.queries[0]?.length ?? 1];
-    const given = state.paths?.[k];
-    const product = kind === "W" && state.parameterization === "KQ";
-    const start = product ? Array.from(productOf(Float64Array.from(state.start), d, e)) : state.start;
-    const path = given
-      ? { steps: Int32Array.from(given.steps), points: Float64Array.from(given.points), size: start.length }
-      : core.train({ ...trained, parameterization: kind }, training, start, core.recordedSteps(state.steps));
-    const { steps, points, size } = path;
-    const end = points.subarray(points.length - size);
-    const rows = (make: (row: Float64Array) => Float64Array): Float64Array => {
-      const all = Array.from(steps, (_, r) => make(points.subarray(r * size, (r + 1) * size)));
-      const out = new Float64Array(all.length * all[0].length);
-      all.forEach((row, r) => out.set(row, r * row.length));
-      return out;
-    };
-    if (kind === "KQ") return { training, steps, size: d * e, points: rows((row) => productOf(row, d, e)), end, heads: null };
-    if (kind !== "pv") return { training, steps, size, points, end, heads: null };
-    return { training, steps, size: d, points: rows((row) => row.subarray(0, d)), end, heads: rows((row) => row.subarray(d)) };
+    const { start, steps: horizon, paths } = this.state;
+    const { steps, parameters, points, size, ended, reason } = paths?.[k] ? given(trained, paths[k], start.length)
+      : core.train(trained, training, start, core.recordedSteps(horizon));
+    const width = parameters.length / steps.length;
+    const rest = trained.parameterization === "pv" ? width - size : 0;
+    const heads = rest ? new Float64Array(rest * steps.length) : null;
+    if (heads) steps.forEach((_, r) => heads.set(parameters.subarray(r * width + size, (r + 1) * width), r * rest));
+    return { training, steps, size, points, end: parameters.subarray(-width), heads, ended, reason };
   }
 
   private scoresOf({ heads, steps }: Pick<Run, "heads" | "steps">, row: number): number[][] {
     const at = row < 0 ? steps.length + row : row;
     const d = heads!.length / steps.length;
-    const v = heads!.subarray(at * d, (at + 1) * d);
-    return this.state.keys.map((keys, i) =>
-      keys.map((key) => this.state.labels![i] * key.reduce((sum, x, k) => sum + x * v[k], 0)));
+    return core.headScores({ ...problemOf(this.state) }, heads!.subarray(at * d, (at + 1) * d));
+  }
+
+  /** Whether a token scores as much as the one that is kept: the loss has nothing against it. */
+  private level = (selection: number[]) => (i: number, t: number): boolean =>
+    core.ties(this.problem.scores[i][t], this.problem.scores[i][selection[i]]);
+
+  /** All selections of best tokens, where some are tied. */
+  private choices(selection: number[]): number[][] {
+    let found: number[][] = [[]];
+    selection.forEach((t, i) => {
+      const row = this.problem.scores[i];
+      const top = Math.max(...row);
+      const offered = t >= 0 ? [t] : row.flatMap((score, s) => (core.ties(score, top) ? [s] : []));
+      found = found.flatMap((one) => offered.map((s) => [...one, s])).slice(0, CHOICES);
+    });
+    return found;
   }
 
   private solved(selection: number[], name: NormName): Attractor {
-    const given = this.state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
-    const norm = normNamed(name);
-    if (!given) return core.attractorOf(this.problem, norm, selection);
-    const problem = core.constraints(this.problem, selection);
-    const w = Float64Array.from(given.w ?? []);
-    const value = given.value ?? Infinity;
+    const { state, problem } = this;
+    const norm = core.parseNorm(name)!;
+    const known = state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
+    if (known) return fromPython(known, core.constraints(problem, selection), norm);
+    const level = this.level(selection);
+    const ties = problem.scores.some((row, i) => row.some((_, t) => t !== selection[i] && level(i, t)));
+    if (!ties && state.parameterization !== "pv") return core.attractorOf(problem, norm, selection);
+    const supports = state.parameterization === "pv" ? this.supports(selection) : undefined;
+    const rows = core.constraints(problem, selection, supports, level);
+    const solution = core.solve(rows, norm);
+    const score = (i: number, t: number): number => problem.scores[i][t];
+    const good = solution.status === "solved";
     return {
-      selection, problem, locallyOptimal: given.status === "solved", globallyOptimal: false,
-      solution: {
-        status: given.status as Attractor["solution"]["status"], norm, w, value, lower: given.lower ?? 0,
-        gap: 1 - (given.lower ?? 0) / value, multipliers: new Float64Array(problem.count), support: [],
-      },
+      selection, problem: rows, solution,
+      locallyOptimal: good && solution.support.every((held, j) =>
+        !held || score(rows.sequence[j], rows.token[j]) < score(rows.sequence[j], selection[rows.sequence[j]])),
+      globallyOptimal: good && problem.scores.every((row, i) => core.ties(row[selection[i]], Math.max(...row))),
     };
+  }
+
+  /** The sequences that hold the head of largest margin on the kept tokens. */
+  private supports(selection: number[]): boolean[] {
+    const { keys, labels } = this.state;
+    const rows = keys.flatMap((row, i) => row[selection[i]].map((x) => labels![i] * x));
+    const n = keys.length;
+    const { status, support } = core.solve({
+      size: keys[0][0].length, rows: Float64Array.from(rows), low: new Float64Array(rows.length), bounds: new Float64Array(n).fill(1),
+      count: n, sequence: Int32Array.from(keys, (_, i) => i), token: new Int32Array(n), tied: false,
+    }, core.frobenius);
+    return keys.map((_, i) => status !== "solved" || support[i]);
   }
 }
 
-/** W = K Q^T, from K and Q by rows; of K and Q both have as many columns as a token has numbers. */
-function productOf(row: Float64Array, d: number, e: number): Float64Array {
-  const columns = row.length / (d + e);
-  const out = new Float64Array(d * e);
-  for (let a = 0; a < d; a++) {
-    for (let b = 0; b < e; b++) {
-      for (let k = 0; k < columns; k++) out[a * e + b] += row[a * columns + k] * row[d * columns + b * columns + k];
-    }
-  }
-  return out;
+const least = (a: Attractor, b: Attractor): Attractor => (b.solution.value < a.solution.value ? b : a);
+
+function given(problem: Problem, path: NonNullable<State["paths"]>[number], width: number): Omit<Path, "parameterSize"> {
+  const size = core.sizeOf(problem);
+  const parameters = Float64Array.from(path.points);
+  const points = new Float64Array(size * path.steps.length);
+  path.steps.forEach((_, r) => points.set(core.effective(problem, parameters.subarray(r * width, (r + 1) * width)), r * size));
+  return { steps: Int32Array.from(path.steps), parameters, points, size, ended: -1, reason: "" };
+}
+
+function fromPython(known: NonNullable<State["solutions"]>[number], problem: Constraints, norm: Norm): Attractor {
+  const { selection, status, w = [], value = Infinity, lower = 0 } = known;
+  return {
+    selection, problem, locallyOptimal: false, globallyOptimal: false,
+    solution: { status: status as Attractor["solution"]["status"], norm, w: Float64Array.from(w), value, lower,
+      gap: 1 - lower / value, multipliers: new Float64Array(problem.count), support: [] },
+  };
 }
 
 function lossOf(loss: State["loss"], output: number): number {
@@ -201,15 +242,4 @@ export function saturated(problem: Problem, attention: ArrayLike<number>): boole
     place += keys.length;
     return keys.some((_, t) => attention[first + t] > SATURATED);
   });
-}
-
-export function normNamed(name: NormName): Norm {
-  if (name === "spectral" || name === "nuclear") return { kind: name };
-  if (name === "frobenius") return { kind: "lp", p: 2 };
-  return { kind: "lp", p: name === "l_inf" ? Infinity : Number(name.slice(2)) };
-}
-
-export function nameOf(norm: Norm): NormName {
-  if (norm.kind !== "lp") return norm.kind;
-  return norm.p === 2 ? "frobenius" : norm.p === Infinity ? "l_inf" : `l_${norm.p}`;
 }

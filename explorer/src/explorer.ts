@@ -20,7 +20,7 @@ import { Plane } from "./view/plane";
 import css from "./view/style.css";
 import { html, write } from "./view/svg";
 import { followTheme } from "./view/theme";
-import { normWords, OPTIMIZERS, verdict } from "./words";
+import { normWords, OPTIMIZERS, tied, verdict } from "./words";
 
 const PREVIEW = { cells: 40, steps: 160, faster: 4 };
 const EXACT = { cells: 150, steps: 4000 };
@@ -36,6 +36,7 @@ export class Explorer {
   answers!: Answers;
   private scene: string;
   private base: State;
+  private readonly first: State;
   private part = 1; // of the path that is shown
   private playing = 0;
   private frame = 0;
@@ -65,6 +66,7 @@ export class Explorer {
   constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly address = false, scene = "") {
     this.state = structuredClone(model.get("state"));
     this.base = structuredClone(this.state);
+    this.first = this.base;
     this.scene = scene;
     this.plane = new Plane({
       move: (i, t, to) => this.drag((s) => { s.keys[i][t] = to; }),
@@ -118,11 +120,16 @@ export class Explorer {
     this.host.shadowRoot!.replaceChildren();
   }
 
-  /** Another scene of the list, or the page's own data: "". */
-  show(name: string): void {
+  /** Another scene of the list, or what the page had at first: "". */
+  show(name: string, change: Partial<State> = {}): void {
     this.scene = name;
-    this.base = { ...structuredClone(findScene(name)?.state ?? this.own()), theme: this.state.theme };
-    this.replace(structuredClone(this.base));
+    this.base = { ...structuredClone(findScene(name)?.state ?? this.first), theme: this.state.theme };
+    this.replace({ ...structuredClone(this.base), ...change });
+  }
+
+  /** For tests. */
+  sceneNames(): string[] {
+    return SCENES.map(({ name }) => name);
   }
 
   /** What the page says, as numbers: for tests, and for those who read along. */
@@ -140,10 +147,6 @@ export class Explorer {
     };
   }
 
-  private own(): State {
-    return this.model.get("state");
-  }
-
   private begin(): void {
     this.saved = JSON.stringify(this.state);
     this.past = [];
@@ -154,9 +157,9 @@ export class Explorer {
 
   /** Reads the address; false where it says nothing. */
   private follow(): boolean {
-    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : this.base));
+    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : this.first));
     if (!read) return false;
-    if (read.scene) this.base = structuredClone(findScene(read.scene)!.state);
+    this.base = structuredClone(findScene(read.scene)?.state ?? this.first);
     this.scene = read.scene;
     this.state = { ...read.state, theme: this.state.theme };
     this.begin();
@@ -175,7 +178,7 @@ export class Explorer {
   }
 
   private receive(): void {
-    const state = this.own();
+    const state = this.model.get("state");
     if (JSON.stringify(state) === JSON.stringify(this.state)) return;
     this.state = structuredClone(state);
     this.base = structuredClone(state);
@@ -258,7 +261,7 @@ export class Explorer {
 
   private compute(): void {
     const t = performance.now();
-    this.answers = new Answers(this.state);
+    this.answers = new Answers(this.state, this.dragging);
     for (const one of [this.answers.predicted[0], ...this.answers.attractors]) {
       const name = one.selection.join();
       if (!this.colors.has(name)) this.colors.set(name, this.colors.size);
@@ -277,7 +280,7 @@ export class Explorer {
     write(layout.point, [state.point, state.source && `(${state.source})`].filter(Boolean).join(" "));
     write(layout.verdict, verdict(answers, answers.runs.map((run) => answers.moment(run, -1))));
     write(layout.tokensCaption, state.projection ? state.projection.words
-      : "drag them; size is attention, then number and score");
+      : `drag them; size is attention, then number and score${state.labels ? " y⟨v, x⟩" : ""}`);
     layout.undo.disabled = !this.past.length;
     layout.redo.disabled = !this.future.length;
     this.showLegend();
@@ -409,7 +412,8 @@ export class Explorer {
 
   private python(): string {
     const { predicted } = this.answers;
-    return pythonLines(this.state, predicted[0].selection, [...new Set(this.answers.runs.map((run) => run.norm))]);
+    const { problem, runs } = this.answers;
+    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map((run) => run.norm))], tied(problem.scores));
   }
 
   private showPython(): void {

@@ -119,6 +119,6 @@ export interface Model {
   off?(event: string, listener: () => void): void;
 }
 
-export const problemOf = ({ keys, scores = [], queries, parameterization, loss }: State): Problem => ({
-  keys, scores, queries, parameterization, loss,
+export const problemOf = ({ keys, scores = [], queries, labels, parameterization, loss }: State): Problem => ({
+  keys, scores, queries, labels, parameterization, loss,
 });

@@ -31,12 +31,12 @@ export function normWords(name: NormName, prompt: boolean): string {
 const subscript = (text: string): string => [...text].map((c) => (c === "." ? "." : "₀₁₂₃₄₅₆₇₈₉"[Number(c)])).join("");
 
 /** A number in few letters; what is near one as its difference from one. */
-export function number(x: number): string {
+export function number(x: number, digits = 4): string {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "–";
   const size = Math.abs(x);
   if (size === 0) return "0";
   if (size < 1e-3 || size >= 1e5) return x.toExponential(1).replace("e+", "e");
-  return String(Number(x.toPrecision(4)));
+  return String(Number(x.toPrecision(digits)));
 }
 
 export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
@@ -65,10 +65,18 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     parts.push(state.selection ? `No ${what} keeps ${tokens(predicted.selection)}: the constraints contradict each other.`
       : `No ${what} keeps the best tokens: the constraints contradict each other.`);
   } else if (predicted.solution.status !== "solved") parts.push("The margin problem is not settled.");
-  ends.forEach((end, k) => {
+  const settled = ends.every((end) => saturated(problem, end.attention));
+  const both = settled && ends.length > 1 && ends[0].kept.join() === ends[1].kept.join();
+  const margin = (end: Moment, k: number): string => {
+    const { attractor: { solution, selection }, norm } = runs[k];
+    return solution.status === "solved" && selection.join() === end.kept.join()
+      ? `${ratio(end.marginRatio)} in ${normWords(norm, what === "prompt")}` : "";
+  };
+  if (both) {
+    const margins = ends.map(margin).filter(Boolean).join(" and ");
+    parts.push(`Both keep ${tokens(ends[0].kept)}, ${best(ends[0].scores, ends[0].kept) ? "the best" : "not the best"}${margins && `; margin ratio ${margins}`}.`);
+  } else ends.forEach((end, k) => {
     const who = runs.length > 1 ? ["The first training", "the second"][k] : "Training";
-    const { attractor } = runs[k];
-    const { solution } = attractor;
     if (!saturated(problem, end.attention)) {
       const sequence = problem.keys.length > 1 ? " in one of the sequences" : "";
       const size = normWords(runs[k].norm, what === "prompt");
@@ -77,10 +85,15 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     }
     const good = best(end.scores, end.kept) ? "the best" : "not the best";
     const kept = `${who} keeps ${tokens(end.kept)}, ${good}`;
-    parts.push(solution.status === "solved" && attractor.selection.join() === end.kept.join()
-      ? `${kept}; margin ratio ${ratio(end.marginRatio)} in ${normWords(runs[k].norm, what === "prompt")}.` : `${kept}.`);
+    parts.push(`${kept}${margin(end, k) && `; margin ratio ${margin(end, k)}`}.`);
   });
-  if (tied(problem.scores)) parts.push("Several tokens share the best score: the first of them is kept.");
+  runs.forEach(({ ended, reason }, k) => {
+    if (ended < 0) return;
+    const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
+    const why = { stationary: ", as its gradient is zero", "below rounding": ", as steps are lost in rounding" }[reason] ?? "";
+    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
+  });
+  if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");
 }
 

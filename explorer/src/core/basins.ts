@@ -39,8 +39,8 @@ export class Basins {
   /** The attractor that a start reaches, or null where it has not settled after `steps`. */
   follow(start: ArrayLike<number>, steps: number): Held | null {
     const w = Float64Array.from(start);
-    const step = makeStep(this.training, start);
     const { gradient } = this;
+    const step = makeStep(this.training, gradient, start);
     for (let done = 0; ; done++) {
       if (done % CHECK_EVERY === 0 || done === steps) {
         const held = this.settled(w, done === steps);
@@ -48,7 +48,7 @@ export class Basins {
         if (done === steps) return null;
       }
       gradient.at(w);
-      step(w, gradient.mantissa, gradient.logScale);
+      step(w);
     }
   }
 

@@ -1,61 +1,138 @@
-// The gradient of mean_i log(1 + exp(-o_i)), o_i = sum_t softmax(s_i)_t score_it, as a mantissa and
-// the logarithm of its scale: exact however saturated the softmax is (see attention/softmax.py).
+// The gradient of mean_i loss(o_i), o_i = sum_t softmax(s_i)_t score_it, as mantissas and the
+// logarithms of their scales: exact however saturated the softmax is (see attention/softmax.py).
 
-import { sizeOf, type Problem } from "./problem";
+import { arraysOf, shapeOf, type Problem } from "./problem";
 
 const TIE = 4 * Number.EPSILON;
+/** Below this logarithm weights are found anew rather than as ratios of weights. */
+const FAINT = -300;
+/** Terms further apart than this are added up entry by entry, where signs are read. */
+const APART = 400;
 
 export class Gradient {
+  /** Number of parameters. */
   readonly size: number;
-  /** Mantissa of the gradient after `at`. */
+  /** Mantissas after `at`. */
   readonly mantissa: Float64Array;
-  /** Logarithm of its scale; -Infinity where it is exactly zero. */
-  logScale = -Infinity;
+  /** Logarithm of the scale of each trained array; -Infinity where it is exactly zero. */
+  readonly logScales: Float64Array;
+  /** Shapes of the trained arrays. */
+  readonly arrays: [number, number][];
+  /** Logarithms of scales entry by entry, after `signed`. */
+  readonly entryScales: Float64Array;
 
   private readonly n: number;
+  private readonly d: number;
+  private readonly e: number;
+  private readonly kind: Problem["parameterization"];
+  private readonly loss: Problem["loss"];
+  private readonly plain: boolean;
   private readonly start: Int32Array;
   private readonly keys: Float64Array;
   private readonly gain: Float64Array;
+  private readonly tie: Float64Array;
   private readonly queries: Float64Array;
-  private readonly pull: Float64Array; // n x 2, mantissa of sum_t m_t x_t
+  private readonly labels: Float64Array;
+  private readonly pull: Float64Array; // n x d, mantissa of sum_t m_t x_t
   private readonly logRow: Float64Array;
+  private readonly logLoss: Float64Array;
   private readonly score: Float64Array;
   private readonly weight: Float64Array;
-  private readonly matrix: boolean;
+  private readonly along: Float64Array; // W z of one sequence, or Q^T z
+  private readonly turned: Float64Array;
+  private readonly leader: Int32Array;
 
-  constructor(problem: Problem) {
-    this.matrix = problem.parameterization === "W";
-    this.size = sizeOf(problem);
+  constructor(problem: Problem, plain = false) {
+    const { keys, queries, parameterization } = problem;
+    this.kind = parameterization;
+    this.loss = problem.loss;
+    this.plain = plain;
+    this.arrays = arraysOf(problem);
+    this.size = this.arrays.reduce((sum, [a, b]) => sum + a * b, 0);
     this.mantissa = new Float64Array(this.size);
-    this.n = problem.keys.length;
+    this.entryScales = new Float64Array(this.size);
+    this.logScales = new Float64Array(this.arrays.length).fill(-Infinity);
+    [this.d, this.e] = shapeOf(problem);
+    this.n = keys.length;
     this.start = new Int32Array(this.n + 1);
-    problem.keys.forEach((keys, i) => (this.start[i + 1] = this.start[i] + keys.length));
-    this.keys = Float64Array.from(problem.keys.flat(2));
-    this.gain = Float64Array.from(problem.scores.flat());
-    this.queries = Float64Array.from(problem.queries.flat());
-    this.pull = new Float64Array(2 * this.n);
+    keys.forEach((row, i) => (this.start[i + 1] = this.start[i] + row.length));
+    const count = this.start[this.n];
+    this.keys = Float64Array.from(keys.flat(2));
+    this.gain = new Float64Array(count);
+    this.tie = new Float64Array(count);
+    if (parameterization !== "pv") {
+      this.gain.set(problem.scores.flat());
+      for (let t = 0; t < count; t++) this.tie[t] = TIE * Math.abs(this.gain[t]);
+    }
+    this.queries = Float64Array.from(queries.flat());
+    this.labels = Float64Array.from(problem.labels ?? []);
+    this.pull = new Float64Array(this.d * this.n);
     this.logRow = new Float64Array(this.n);
-    this.score = new Float64Array(this.gain.length);
-    this.weight = new Float64Array(this.gain.length);
+    this.logLoss = new Float64Array(this.n);
+    this.score = new Float64Array(count);
+    this.weight = new Float64Array(count);
+    this.along = new Float64Array(this.d);
+    this.turned = new Float64Array(this.d);
+    this.leader = new Int32Array(this.n);
+  }
+
+  /** Logarithm of the scale of what attention is made of. */
+  get logScale(): number {
+    return this.logScales[0];
   }
 
   /** Scores of all tokens, one sequence after another. */
   scores(w: ArrayLike<number>): Float64Array {
-    const { keys, score, start, queries } = this;
-    for (let i = 0; i < this.n; i++) {
+    const { keys, score, start, d, along } = this;
+    if (d === 2) {
       let p0 = w[0];
       let p1 = w[1];
-      if (this.matrix) {
-        const a = queries[2 * i];
-        const b = queries[2 * i + 1];
-        p0 = w[0] * a + w[1] * b;
-        p1 = w[2] * a + w[3] * b;
+      for (let i = 0; i < this.n; i++) {
+        if (this.kind === "W" || this.kind === "KQ") {
+          this.turn(w, i);
+          p0 = along[0];
+          p1 = along[1];
+        }
+        for (let t = start[i]; t < start[i + 1]; t++) {
+          score[t] = keys[2 * t] * p0 + keys[2 * t + 1] * p1;
+        }
       }
+      return score;
+    }
+    for (let i = 0; i < this.n; i++) {
+      this.turn(w, i);
       for (let t = start[i]; t < start[i + 1]; t++) {
-        score[t] = keys[2 * t] * p0 + keys[2 * t + 1] * p1;
+        let sum = 0;
+        for (let a = 0; a < d; a++) sum += keys[d * t + a] * along[a];
+        score[t] = sum;
       }
     }
     return score;
+  }
+
+  /** What scores the tokens of a sequence: p, or W z, or K (Q^T z). */
+  private turn(w: ArrayLike<number>, i: number): void {
+    const { d, e, along, turned, queries, kind } = this;
+    if (kind === "p" || kind === "pv") {
+      for (let a = 0; a < d; a++) along[a] = w[a];
+      return;
+    }
+    if (kind === "KQ") this.turnQuery(w, i);
+    const width = kind === "KQ" ? d : e;
+    for (let a = 0; a < d; a++) {
+      let sum = 0;
+      for (let b = 0; b < width; b++) sum += w[a * width + b] * (kind === "KQ" ? turned[b] : queries[e * i + b]);
+      along[a] = sum;
+    }
+  }
+
+  /** Q^T z_i. */
+  private turnQuery(w: ArrayLike<number>, i: number): void {
+    const { d, e, turned, queries } = this;
+    for (let m = 0; m < d; m++) {
+      turned[m] = 0;
+      for (let b = 0; b < e; b++) turned[m] += queries[e * i + b] * w[d * d + b * d + m];
+    }
   }
 
   /** Attention weights of all tokens, one sequence after another. */
@@ -72,70 +149,225 @@ export class Gradient {
     return weight;
   }
 
-  /** Computes mantissa and scale at w. */
+  /** With a trained head v, the scores and ties that it gives. */
+  private readHead(w: ArrayLike<number>): void {
+    const { d, keys, start, gain, tie, labels } = this;
+    let length = 0;
+    for (let a = 0; a < d; a++) length += w[d + a] ** 2;
+    length = Math.sqrt(length);
+    for (let i = 0; i < this.n; i++) {
+      for (let t = start[i]; t < start[i + 1]; t++) {
+        let sum = 0;
+        let square = 0;
+        for (let a = 0; a < d; a++) {
+          sum += keys[d * t + a] * w[d + a];
+          square += keys[d * t + a] ** 2;
+        }
+        gain[t] = labels[i] * sum;
+        tie[t] = TIE * length * Math.sqrt(square);
+      }
+    }
+  }
+
+  /** Computes mantissas and scales at w. */
   at(w: ArrayLike<number>): void {
-    const { start, gain, keys, weight, pull, logRow } = this;
+    const { start, gain, tie, keys, weight, pull, logRow, logLoss, leader, d, plain } = this;
+    if (this.kind === "pv") this.readHead(w);
     const score = this.scores(w);
     let common = -Infinity;
     for (let i = 0; i < this.n; i++) {
       const first = start[i];
       const end = start[i + 1];
-      let leader = first;
-      for (let t = first + 1; t < end; t++) if (score[t] > score[leader]) leader = t;
-      const top = score[leader];
-      const best = gain[leader];
+      let lead = first;
+      for (let t = first + 1; t < end; t++) if (score[t] > score[lead]) lead = t;
+      leader[i] = lead;
+      const top = score[lead];
+      const best = gain[lead];
       let total = 0;
       let live = -Infinity;
       for (let t = first; t < end; t++) {
         const gap = score[t] - top;
-        total += weight[t] = Math.exp(gap);
-        const tie = TIE * (Math.abs(gain[t]) + Math.abs(best));
-        if (gap > live && Math.abs(gain[t] - best) > tie) live = gap;
+        total += weight[t] = gap === 0 ? 1 : Math.exp(gap);
+        if (gap > live && Math.abs(gain[t] - best) > tie[t] + tie[lead]) live = gap;
       }
-      pull[2 * i] = pull[2 * i + 1] = 0;
-      logRow[i] = -Infinity;
-      if (live === -Infinity) continue;
+      for (let a = 0; a < d; a++) pull[d * i + a] = 0;
+      if (plain) {
+        this.addPlain(i, total);
+        common = 0;
+        continue;
+      }
+      if (live === -Infinity) {
+        logRow[i] = -Infinity;
+        logLoss[i] = this.logSlope(best);
+        continue;
+      }
+      // Weights against that of the heaviest token that matters.
+      const ratio = live > FAINT ? Math.exp(-live) : 0;
       let sum = 0;
       for (let t = first; t < end; t++) {
         const difference = gain[t] - best;
-        const tie = TIE * (Math.abs(gain[t]) + Math.abs(best));
-        score[t] = Math.abs(difference) > tie ? Math.exp(score[t] - top - live) * difference : 0;
-        sum += score[t];
+        if (Math.abs(difference) > tie[t] + tie[lead]) {
+          score[t] = (ratio ? weight[t] * ratio : Math.exp(score[t] - top - live)) * difference;
+          sum += score[t];
+        } else score[t] = 0;
       }
       const mean = sum / total;
       for (let t = first; t < end; t++) {
+        if (t === lead) continue;
         const m = (score[t] - weight[t] * mean) / total;
-        pull[2 * i] -= m * keys[2 * t];
-        pull[2 * i + 1] -= m * keys[2 * t + 1];
+        for (let a = 0; a < d; a++) pull[d * i + a] -= m * (keys[d * t + a] - keys[d * lead + a]);
       }
-      const margin = best + mean * Math.exp(live);
-      logRow[i] = live + logSigmoid(-margin);
+      logLoss[i] = this.logSlope(best + mean * Math.exp(live));
+      logRow[i] = live + logLoss[i];
       if (logRow[i] > common) common = logRow[i];
     }
-    this.add(common);
+    this.add(w, common);
+  }
+
+  /** softmax * (g - <softmax, g>), which loses all digits where one token holds all the weight. */
+  private addPlain(i: number, total: number): void {
+    const { start, gain, keys, weight, pull, logRow, logLoss, d } = this;
+    let margin = 0;
+    for (let t = start[i]; t < start[i + 1]; t++) margin += (weight[t] /= total) * gain[t];
+    const slope = Math.exp(this.logSlope(margin));
+    let mean = 0;
+    for (let t = start[i]; t < start[i + 1]; t++) mean += weight[t] * (slope * gain[t]);
+    for (let t = start[i]; t < start[i + 1]; t++) {
+      const m = weight[t] * (slope * gain[t] - mean);
+      for (let a = 0; a < d; a++) pull[d * i + a] -= m * keys[d * t + a];
+    }
+    logRow[i] = 0;
+    logLoss[i] = Math.log(slope);
+  }
+
+  /** log |loss'(margin)|. */
+  private logSlope(margin: number): number {
+    if (this.loss === "exponential") return -margin;
+    if (this.loss === "linear") return 0;
+    return margin > 0 ? -margin - Math.log1p(Math.exp(-margin)) : -Math.log1p(Math.exp(margin));
   }
 
   /** Adds the pulls of the sequences, each brought to the largest scale. */
-  private add(common: number): void {
-    const { mantissa, pull, logRow, queries } = this;
+  private add(w: ArrayLike<number>, common: number): void {
+    const { mantissa, pull, logRow, logScales, queries, turned, kind, d, e, n } = this;
     mantissa.fill(0);
-    this.logScale = common;
-    if (common === -Infinity) return;
-    for (let i = 0; i < this.n; i++) {
-      const share = Math.exp(logRow[i] - common) / this.n;
-      if (this.matrix) {
-        for (let b = 0; b < 2; b++) {
-          mantissa[b] += share * pull[2 * i] * queries[2 * i + b];
-          mantissa[2 + b] += share * pull[2 * i + 1] * queries[2 * i + b];
+    logScales.fill(common);
+    for (let i = 0; i < n && common > -Infinity; i++) {
+      const share = Math.exp(logRow[i] - common) / n;
+      if (share === 0) continue;
+      if (kind === "p" || kind === "pv") {
+        for (let a = 0; a < d; a++) mantissa[a] += share * pull[d * i + a];
+      } else if (kind === "W") {
+        for (let a = 0; a < d; a++) {
+          for (let b = 0; b < e; b++) mantissa[a * e + b] += share * pull[d * i + a] * queries[e * i + b];
         }
       } else {
-        mantissa[0] += share * pull[2 * i];
-        mantissa[1] += share * pull[2 * i + 1];
+        this.turnQuery(w, i);
+        for (let a = 0; a < d; a++) {
+          for (let m = 0; m < d; m++) mantissa[a * d + m] += share * pull[d * i + a] * turned[m];
+        }
+        for (let m = 0; m < d; m++) {
+          let along = 0;
+          for (let a = 0; a < d; a++) along += pull[d * i + a] * w[a * d + m];
+          for (let b = 0; b < e; b++) mantissa[d * d + b * d + m] += share * along * queries[e * i + b];
+        }
+      }
+    }
+    if (kind === "pv") this.addHead();
+  }
+
+  /** In the head: -mean_i |loss'| y_i o_i. */
+  private addHead(): void {
+    const { mantissa, logLoss, logScales, labels, keys, weight, start, d, n } = this;
+    let common = -Infinity;
+    for (let i = 0; i < n; i++) if (logLoss[i] > common) common = logLoss[i];
+    if (this.plain) common = 0;
+    logScales[1] = common;
+    for (let i = 0; i < n; i++) {
+      const share = (-labels[i] * Math.exp(logLoss[i] - common)) / n;
+      let total = 0;
+      for (let t = start[i]; t < start[i + 1]; t++) total += weight[t];
+      for (let t = start[i]; t < start[i + 1]; t++) {
+        for (let a = 0; a < d; a++) mantissa[d + a] += share * (weight[t] / total) * keys[d * t + a];
       }
     }
   }
-}
 
-function logSigmoid(x: number): number {
-  return x >= 0 ? -Math.log1p(Math.exp(-x)) : x - Math.log1p(Math.exp(x));
+  /** Gives every entry a scale of its own, after `at(w)`: far below the largest, signs would be lost. */
+  signed(w: ArrayLike<number>): void {
+    const { mantissa, entryScales, logScales, arrays } = this;
+    let k = 0;
+    arrays.forEach(([a, b], r) => {
+      for (let c = 0; c < a * b; c++, k++) entryScales[k] = mantissa[k] === 0 ? -Infinity : logScales[r];
+    });
+    if (this.plain) return;
+    let lowest = Infinity;
+    let highest = -Infinity;
+    this.entries(w, (log) => {
+      lowest = Math.min(lowest, log);
+      highest = Math.max(highest, log);
+    });
+    if (!(lowest < highest - APART)) return;
+    entryScales.fill(-Infinity);
+    this.entries(w, (log, entry) => (entryScales[entry] = Math.max(entryScales[entry], log)));
+    mantissa.fill(0);
+    this.entries(w, (log, entry, value) => (mantissa[entry] += value * Math.exp(log - entryScales[entry])));
+    for (let entry = 0; entry < this.size; entry++) if (mantissa[entry] === 0) entryScales[entry] = -Infinity;
+  }
+
+  /** Goes through all terms of all entries, each value * exp(log). */
+  private entries(
+    w: ArrayLike<number>,
+    take: (log: number, entry: number, value: number) => void,
+  ): void {
+    const { start, gain, tie, keys, logLoss, leader, queries, turned, labels, kind, d, e, n } = this;
+    const gaps = Float64Array.from(this.scores(w));
+    const give = (log: number, entry: number, value: number): void => {
+      if (value !== 0) take(log, entry, value);
+    };
+    for (let i = 0; i < n; i++) {
+      const lead = leader[i];
+      const top = gaps[lead];
+      const isLive = (t: number): boolean => Math.abs(gain[t] - gain[lead]) > tie[t] + tie[lead];
+      let total = 0;
+      let live = -Infinity;
+      for (let t = start[i]; t < start[i + 1]; t++) {
+        gaps[t] -= top;
+        total += Math.exp(gaps[t]);
+        if (gaps[t] > live && isLive(t)) live = gaps[t];
+      }
+      if (kind === "pv") {
+        for (let t = start[i]; t < start[i + 1]; t++) {
+          for (let a = 0; a < d; a++) {
+            give(gaps[t] + logLoss[i], d + a, (-labels[i] * keys[d * t + a]) / total / n);
+          }
+        }
+      }
+      if (live === -Infinity) continue;
+      let mean = 0;
+      for (let t = start[i]; t < start[i + 1]; t++) {
+        if (isLive(t)) mean += Math.exp(gaps[t] - live) * (gain[t] - gain[lead]);
+      }
+      mean /= total;
+      if (kind === "KQ") this.turnQuery(w, i);
+      for (let t = start[i]; t < start[i + 1]; t++) {
+        if (t === lead) continue;
+        const own = isLive(t) ? gain[t] - gain[lead] - Math.exp(live) * mean : -mean;
+        const log = gaps[t] + logLoss[i] + (isLive(t) ? 0 : live);
+        const share = -own / total / n;
+        const apart = (a: number): number => keys[d * t + a] - keys[d * lead + a];
+        for (let a = 0; a < d; a++) {
+          if (kind === "p" || kind === "pv") give(log, a, share * apart(a));
+          else if (kind === "W") for (let b = 0; b < e; b++) give(log, a * e + b, share * apart(a) * queries[e * i + b]);
+          else for (let m = 0; m < d; m++) give(log, a * d + m, share * apart(a) * turned[m]);
+        }
+        if (kind !== "KQ") continue;
+        for (let m = 0; m < d; m++) {
+          let along = 0;
+          for (let a = 0; a < d; a++) along += apart(a) * w[a * d + m];
+          for (let b = 0; b < e; b++) give(log, d * d + b * d + m, share * along * queries[e * i + b]);
+        }
+      }
+    }
+  }
 }

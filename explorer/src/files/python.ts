@@ -13,7 +13,7 @@ function settings({ learning_rate, p, weight_decay }: Training): [string, number
 }
 
 /** Selection and norms are those whose solutions the page shows. */
-export function pythonLines(state: State, selection: readonly number[], norms: readonly NormName[]): string {
+export function pythonLines(state: State, selection: readonly number[], norms: readonly NormName[], tied: boolean): string {
   const { keys, scores, labels, queries, start, parameterization, trainings, loss, steps } = state;
   const [n, d] = [keys.length, keys[0][0].length];
   const T = Math.max(...keys.map((row) => row.length));
@@ -31,12 +31,15 @@ export function pythonLines(state: State, selection: readonly number[], norms: r
     lines.push(`scores = np.array(${array(scores!.map((row) => fill(row, 0)))})`,
       `tokens = at.Tokens(keys, queries, labels=np.ones(${n}), values=scores[..., None]${mask})`, "head = at.LinearHead([1.0])");
   }
-  lines.push(`selection = at.Selection.from_index(tokens, ${array([...selection])})`);
-  if (parameterization === "pv") {
+  if (!tied) lines.push(`selection = at.Selection.from_index(tokens, ${array([...selection])})`);
+  if (tied) lines.push("selection = at.optimal_tokens(tokens, head)  # some share the best score");
+  else if (parameterization === "pv") {
     lines.push("label = at.solve(at.label_problem(tokens, selection), at.Frobenius())",
       "problem = at.relaxed_problem(tokens, selection, at.label_support(label))");
   } else lines.push("problem = at.MarginProblem.from_selection(tokens, selection)");
-  for (const norm of norms) lines.push(`print(at.solve(problem, ${geometry(norm)}))`);
+  for (const norm of norms) {
+    lines.push(tied ? `print(at.solve_several(tokens, selection, ${geometry(norm)}))` : `print(at.solve(problem, ${geometry(norm)}))`);
+  }
   trainings.forEach((training, k) => {
     const kind = training.parameterization ?? parameterization;
     const initial = kind === parameterization ? initialOf(state) : "np.array(K) @ np.array(Q).T";

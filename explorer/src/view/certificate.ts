@@ -15,13 +15,13 @@ const ROWS: Row[] = [
   { name: "norm", of: (a, _, k) => [normWords(a.runs[k].norm, a.problem.parameterization === "p")] },
   { name: (x) => `‖${x}*‖ at most`, of: (a, _, k) => solved(a, k, () => [a.runs[k].attractor.solution.value.toPrecision(9)]) },
   { name: (x) => `‖${x}*‖ at least`, of: (a, _, k) => solved(a, k, () => [a.runs[k].attractor.solution.lower.toPrecision(9)]) },
-  { name: "gap, with rounding", of: (a, _, k) => {
+  { name: "gap", of: (a, _, k) => {
     const { status, gap } = a.runs[k].attractor.solution;
     if (status === "solved") return [small(gap), "good"];
     return [status === "infeasible" ? "infeasible" : "not settled", "bad"];
   } },
   { name: "for tokens", of: (a, _, k) => [`${a.runs[k].attractor.selection.map((t) => t + 1).join(" ")}${a.runs[k].attractor.globallyOptimal ? " best" : ""}`] },
-  { name: "support constraints", of: (a, _, k) => solved(a, k, () => {
+  { name: "support", of: (a, _, k) => solved(a, k, () => {
     const { support } = a.runs[k].attractor.solution;
     return [support.length ? `${support.filter(Boolean).length} of ${support.length}` : "–"];
   }) },

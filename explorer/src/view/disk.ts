@@ -63,7 +63,7 @@ export class Disk {
           this.lines.take({ d, stroke: single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length], "stroke-dasharray": k ? "7 5" : undefined });
         }
         if (!run.heads) return;
-        const d = line(run.steps.length, (r) => this.pixel([run.heads![2 * r], run.heads![2 * r + 1]]), 0.8);
+        const d = line(run.steps.length, (r) => this.pixel(answers.head(run, r)), 0.8);
         this.halos.take({ d });
         this.lines.take({ d, stroke: "var(--head)", "stroke-dasharray": k ? "7 5" : undefined });
       });
@@ -95,7 +95,7 @@ export class Disk {
       if (one.solution.status === "solved") shown.set(this.answers.direction(one.solution.w, 0).map((x) => fixed(x, 6)).join(), one);
     };
     attractors.forEach(add);
-    (single ? predicted : predicted.slice(0, 1)).forEach(add);
+    predicted.forEach(add);
     runs.forEach((run) => single && add(run.attractor));
     const taken: [number, number][] = [];
     for (const one of shown.values()) {
@@ -104,14 +104,20 @@ export class Disk {
         const size = Math.hypot(x, y);
         if (!(size > 0)) continue;
         const at = (r: number): [number, number] => [HALF + (x / size) * r, HALF - (y / size) * r];
-        const color = single ? basinColor(colors, one.selection) : SEQUENCE[i % SEQUENCE.length];
+        const color = single ? basinColor(colors, one.selection) : one === predicted[1] ? RUN[1] : SEQUENCE[i % SEQUENCE.length];
         this.ticks.take({ d: `M${this.at(at(RADIUS - 8))}L${this.at(at(RADIUS + 8))}`, stroke: color });
+        if (!single && one === predicted[1]) continue;
         const words = single ? one.selection.map((t) => t + 1).join(" ") : `Wz${"₁₂₃₄₅₆₇₈₉"[i] ?? ""}`;
         const [u, v] = at(RADIUS + 21);
         if (taken.some(([a, b]) => Math.hypot(a - u, b - v) < 16)) continue;
         taken.push([u, v]);
         this.labels.text(words, { x: fixed(u), y: fixed(v + 4), class: one.globallyOptimal ? "name best" : "name" });
       }
+    }
+    for (const run of runs) {
+      if (!run.heads) continue;
+      const [x, y] = this.pixel(this.answers.head(run, run.steps.length - 1));
+      this.labels.text("v", { x: fixed(x + 12), y: fixed(y + 14), class: "name" });
     }
     this.ticks.done();
     this.labels.done();

@@ -68,10 +68,8 @@ export class Plane {
         const name = single ? "p" : `Wz${sub(i + 1)}`;
         this.arrow(answers.direction(moment.point, i), single || k ? RUN[k] : SEQUENCE[i], k, k ? "" : name);
       }
-      const { heads, steps } = answers.runs[k];
-      if (!heads) return;
-      const row = steps.indexOf(moment.step);
-      this.arrow([heads[2 * row], heads[2 * row + 1]], "var(--head)", k, k ? "" : "v");
+      const run = answers.runs[k];
+      if (run.heads) this.arrow(answers.head(run, moment.row), "var(--head)", k, k ? "" : "v");
     });
     for (const pool of [this.shafts, this.heads, this.names]) pool.done();
     let place = 0;
@@ -221,10 +219,10 @@ export class Plane {
     set(group, { transform: this.shift([x, y]), class: `token${kept ? " kept" : ""}${still}`,
       "aria-label": `token ${t + 1} of sequence ${i + 1}, score ${fixed(score, 2)}, attention ${fixed(weight, 2)}, at ${fixed(x, 2)}, ${fixed(y, 2)}` });
     const r = 4.5 + 9 * Math.sqrt(weight);
-    set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.4 + 0.6 * weight, 1) });
+    set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.5 + 0.5 * weight, 1) });
     set(label, { dx: fixed(r + 4, 0) });
     write(number, String(t + 1));
-    write(second, `${Math.round(score * 100) / 100}`);
+    write(second, String(Number(Math.abs(score) < 10 ? score.toFixed(2) : score.toPrecision(3))));
   }
 
   private shift(key: ArrayLike<number>): string {

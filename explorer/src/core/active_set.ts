@@ -1,0 +1,376 @@
+// min ||w||_p with <a_j, w> >= c_j, 1 < p < inf, by a dual active set: a constraint that falls short
+// joins, those whose multipliers would turn negative leave, and the dual objective only ever grows.
+// On every set the problem is one of equalities, in coordinates of an orthonormal basis of its rows.
+
+import { accumulate, innerProduct } from "./double_double";
+import { solveSymmetric } from "./linear";
+
+export interface Rows {
+  size: number;
+  count: number;
+  rows: Float64Array;
+  low: Float64Array;
+  bounds: Float64Array;
+}
+
+const DEPENDENT = 4e-15;
+const NEGLIGIBLE = 1e-12;
+const EXCHANGES = 400;
+const NEWTON_STEPS = 200;
+
+export class ActiveSet {
+  /** The solution in twice the working precision, w + wl. */
+  readonly w: Float64Array;
+  readonly wl: Float64Array;
+  /** Multipliers of the constraints. */
+  readonly multipliers: Float64Array;
+  /** The constraints that hold the solution. */
+  set: number[] = [];
+  /** Constraints that some combination brings to nothing, where that was found. */
+  conflict: number[] | null = null;
+
+  private readonly length: Float64Array; // of rows in units of the weights
+  private unit = 1;
+  private readonly a: Float64Array; // unit rows
+  private readonly c: Float64Array; // bounds in units of w, for unit rows
+  private readonly mu: Float64Array; // multipliers of unit rows
+  private readonly target: Float64Array;
+  private readonly q: Float64Array; // orthonormal rows: of the set first, then of its complement
+  private readonly r: Float64Array; // set = R^T Q, upper triangular by columns
+  private readonly u: Float64Array;
+  private readonly y: Float64Array;
+  private readonly change: Float64Array;
+  private readonly weights: Float64Array;
+
+  constructor(private readonly problem: Rows) {
+    const { size: d, count: m } = problem;
+    const vector = (n: number): Float64Array => new Float64Array(n);
+    [this.w, this.wl, this.u, this.y, this.weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
+    [this.multipliers, this.length, this.c, this.mu] = [vector(m), vector(m), vector(m), vector(m)];
+    [this.target, this.change, this.q, this.r] = [vector(d + 1), vector(d + 1), vector(d * d), vector(d * d)];
+    this.a = vector(m * d);
+    this.weigh(vector(d).fill(1));
+  }
+
+  /** Measures w_k in units of its weight from now on: w = weights x, and the norm is that of x. */
+  weigh(weights: ArrayLike<number>): void {
+    const { problem: { size: d, count: m, rows, bounds }, a, c, length } = this;
+    this.weights.set(weights);
+    let most = 0;
+    for (let j = 0; j < m; j++) {
+      let top = 0;
+      for (let k = 0; k < d; k++) top = Math.max(top, Math.abs((a[j * d + k] = rows[j * d + k] * weights[k])));
+      let sum = 0;
+      for (let k = 0; k < d && top > 0; k++) sum += (a[j * d + k] / top) ** 2;
+      length[j] = top * Math.sqrt(sum);
+      if (top === 0 && bounds[j] > 0) this.conflict = [j];
+      if (top === 0) continue;
+      for (let k = 0; k < d; k++) a[j * d + k] /= length[j];
+      most = Math.max(most, bounds[j] / length[j]);
+    }
+    this.unit = most > 0 ? 2 ** Math.round(Math.log2(most)) : 1;
+    for (let j = 0; j < m; j++) {
+      c[j] = length[j] > 0 ? bounds[j] / length[j] / this.unit : -1;
+      this.mu[j] = (this.multipliers[j] * length[j]) / this.unit;
+    }
+  }
+
+  /** Solves, from the set and the multipliers of the last solution if any; false where that did not end. */
+  solve(p: number): boolean {
+    if (this.conflict) return true;
+    const { problem: { count: m, size: d, rows, bounds }, mu, c, w, length, unit, set } = this;
+    this.reach(p);
+    for (let exchange = 0; !this.conflict; exchange++) {
+      if (exchange === EXCHANGES) return false;
+      let worst = 0;
+      let next = -1;
+      for (let j = 0; j < m; j++) {
+        let margin = 0;
+        let size = 0;
+        for (let k = 0; k < d; k++) {
+          const part = rows[j * d + k] * w[k];
+          margin += part;
+          size += Math.abs(part);
+        }
+        const short = (bounds[j] - margin) / length[j];
+        if (short > worst && short > (4e-16 * size) / length[j] && c[j] >= 0 && !set.includes(j)) [worst, next] = [short, j];
+      }
+      if (next < 0) next = this.shortest();
+      if (next < 0) break;
+      mu[next] = 0;
+      set.push(next);
+      this.reach(p);
+    }
+    for (let j = 0; j < m; j++) this.multipliers[j] = length[j] > 0 ? (mu[j] / length[j]) * unit : 0;
+    return true;
+  }
+
+  /** The constraint that falls short by most, in twice the working precision. */
+  private shortest(): number {
+    const { problem: { rows, low, bounds, count, size: d }, c, w, wl, set } = this;
+    let next = -1;
+    let worst = 0;
+    for (let j = 0; j < count; j++) {
+      if (c[j] < 0 || set.includes(j)) continue;
+      let short = bounds[j] - innerProduct(rows, low, j * d, w, wl, d);
+      if (bounds[j] === 0) for (let k = 0, size = 0; k < d; k++) if ((size += Math.abs(rows[j * d + k] * w[k])) && k === d - 1) short /= size;
+      if (short > worst && short > (bounds[j] > 0 ? 1e-13 : 1e-15)) [worst, next] = [short, j];
+    }
+    return next;
+  }
+
+  /** Goes to the solution of equalities on the set, and drops what gets in the way. */
+  private reach(p: number): void {
+    const { set, mu, target, change } = this;
+    for (;;) {
+      const k = set.length;
+      if (!this.factorize()) {
+        // The last row is a combination of the others: along it the dual objective grows linearly.
+        const largest = this.combination();
+        let step = Infinity;
+        let blocked = -1;
+        for (let i = 0; i < k - 1; i++) {
+          if (change[i] >= -NEGLIGIBLE * largest) continue;
+          const length = -mu[set[i]] / change[i];
+          if (length < step) [step, blocked] = [length, i];
+        }
+        if (blocked < 0) {
+          this.conflict = set.filter((_, i) => i === k - 1 || change[i] > NEGLIGIBLE * largest);
+          return;
+        }
+        for (let i = 0; i < k; i++) mu[set[i]] = Math.max(0, mu[set[i]] + step * change[i]);
+        mu[set[blocked]] = 0;
+        set.splice(blocked, 1);
+        continue;
+      }
+      this.onFace(p);
+      let step = 1;
+      let blocked = -1;
+      for (let i = 0; i < k; i++) {
+        const from = mu[set[i]];
+        if (target[i] > 0) continue;
+        const length = from > 0 ? from / (from - target[i]) : 0;
+        if (length < step || blocked < 0) [step, blocked] = [Math.min(length, 1), i];
+      }
+      for (let i = 0; i < k; i++) mu[set[i]] += step * (target[i] - mu[set[i]]);
+      if (blocked < 0) return;
+      mu[set[blocked]] = 0;
+      set.splice(blocked, 1);
+    }
+  }
+
+  /** Orthonormal rows and triangle of the set; false where the last row depends on the others. */
+  private factorize(): boolean {
+    const { problem: { size: d }, set, a, q, r } = this;
+    r.fill(0);
+    for (let i = 0; i < set.length; i++) {
+      const whole = i < d;
+      const row = this.y;
+      for (let k = 0; k < d; k++) row[k] = a[set[i] * d + k];
+      const left = this.project(row, Math.min(i, d), whole ? i : -1);
+      if (!whole || left <= DEPENDENT) return false;
+      r[i * d + i] = left;
+      for (let k = 0; k < d; k++) q[i * d + k] = row[k] / left;
+    }
+    return true;
+  }
+
+  /** Takes out of a row its parts along the first `count` of Q, twice; they go to column `column` of R. */
+  private project(row: Float64Array, count: number, column: number): number {
+    const { problem: { size: d }, q, r, change } = this;
+    for (let i = 0; i < count; i++) change[i] = 0;
+    for (let again = 0; again < 2; again++) {
+      for (let i = 0; i < count; i++) {
+        let part = 0;
+        for (let k = 0; k < d; k++) part += q[i * d + k] * row[k];
+        change[i] += part;
+        if (column >= 0) r[i * d + column] += part;
+        for (let k = 0; k < d; k++) row[k] -= part * q[i * d + k];
+      }
+    }
+    let sum = 0;
+    for (let k = 0; k < d; k++) sum += row[k] ** 2;
+    return Math.sqrt(sum);
+  }
+
+  /** change: how the last row of the set and the others combine to nothing; the largest entry. */
+  private combination(): number {
+    const { problem: { size: d }, set, r, change } = this;
+    const k = set.length - 1;
+    // The parts of the last row are in `change`; R^-1 of them are its coordinates.
+    let largest = 1;
+    for (let i = k - 1; i >= 0; i--) {
+      for (let j = i + 1; j < k; j++) change[i] -= r[i * d + j] * change[j];
+      change[i] /= r[i * d + i];
+    }
+    for (let i = 0; i < k; i++) {
+      change[i] = -change[i];
+      largest = Math.max(largest, Math.abs(change[i]));
+    }
+    change[k] = 1;
+    return largest;
+  }
+
+  /** The least w with equality on the set, and in `target` its multipliers. */
+  private onFace(p: number): void {
+    const { problem: { size: d, rows, low, bounds }, set, q, r, c, u, y, w, wl, target, change, length, unit, weights } = this;
+    const k = set.length;
+    for (let i = 0; i < k; i++) {
+      u[i] = c[set[i]];
+      for (let j = 0; j < i; j++) u[i] -= r[j * d + i] * u[j];
+      u[i] /= r[i * d + i];
+    }
+    for (let b = 0; b < d; b++) {
+      w[b] = wl[b] = 0;
+      for (let i = 0; i < k; i++) w[b] += q[i * d + b] * u[i];
+    }
+    if (p === 2) y.set(w);
+    else if (k === 0) y.fill(0);
+    else if (p < 2 && k < d) {
+      // max <u, v> - ||Q^T v||_q^2 / 2, whose slope is w
+      leastPower(q, 0, k, d, null, u, p / (p - 1), y);
+      slope(y, p / (p - 1), w);
+    } else {
+      if (k < d) {
+        this.complete(k);
+        leastPower(q, k, d - k, d, w.slice(), null, p, w);
+      }
+      slope(w, p, y);
+    }
+    for (let i = k - 1; i >= 0; i--) {
+      target[i] = 0;
+      for (let b = 0; b < d; b++) target[i] += q[i * d + b] * y[b];
+      for (let j = i + 1; j < k; j++) target[i] -= r[i * d + j] * target[j];
+      target[i] /= r[i * d + i];
+    }
+    for (let b = 0; b < d; b++) w[b] *= unit * weights[b];
+    // What rounding left of the equalities is taken out, in twice the working precision.
+    for (let again = 0; again < 3; again++) {
+      let most = 0;
+      for (let i = 0; i < k; i++) {
+        const j = set[i];
+        u[i] = (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / length[j];
+        if (bounds[j] > 0) most = Math.max(most, Math.abs(u[i] * length[j]));
+        for (let j = 0; j < i; j++) u[i] -= r[j * d + i] * u[j];
+        u[i] /= r[i * d + i];
+      }
+      for (let b = 0; b < d; b++) {
+        change[b] = 0;
+        for (let i = 0; i < k; i++) change[b] += weights[b] * q[i * d + b] * u[i];
+      }
+      accumulate(w, wl, change.subarray(0, d));
+      if (most < 1e-12) break;
+    }
+  }
+
+  /** Rows of Q beyond the first k: an orthonormal basis of what is orthogonal to the set. */
+  private complete(k: number): void {
+    const { problem: { size: d }, q, y } = this;
+    for (let i = k; i < d; i++) {
+      let most = 0;
+      for (let b = 0; b < d; b++) {
+        y.fill(0);
+        y[b] = 1;
+        const left = this.project(y, i, -1);
+        if (!(left > most)) continue;
+        most = left;
+        for (let c = 0; c < d; c++) q[i * d + c] = y[c] / left;
+      }
+    }
+  }
+}
+
+/** The gradient of ||x||_p^2 / 2. */
+export function slope(x: Float64Array, p: number, out: Float64Array): number {
+  let top = 0;
+  for (let k = 0; k < x.length; k++) top = Math.max(top, Math.abs(x[k]));
+  if (top === 0) {
+    out.fill(0);
+    return 0;
+  }
+  let sum = 0;
+  for (let k = 0; k < x.length; k++) sum += (Math.abs(x[k]) / top) ** p;
+  const norm = top * sum ** (1 / p);
+  for (let k = 0; k < x.length; k++) out[k] = norm * Math.sign(x[k]) * (Math.abs(x[k]) / norm) ** (p - 1);
+  return norm;
+}
+
+/**
+ * The x = base + sum_i z_i q_{first + i} that is least in ||x||_p^2 / 2 - <u, z>, p > 2, by Newton's
+ * method; written over `x`.
+ */
+function leastPower(
+  q: Float64Array, first: number, count: number, d: number,
+  base: Float64Array | null, u: Float64Array | null, p: number, x: Float64Array,
+): void {
+  const z = new Float64Array(count);
+  const g = new Float64Array(d);
+  const step = new Float64Array(count);
+  const h = new Float64Array(count * count);
+  const trial = new Float64Array(d);
+  const place = (length: number, out: Float64Array): number => {
+    let linear = 0;
+    for (let i = 0; i < count; i++) if (u) linear += u[i] * (z[i] + length * step[i]);
+    for (let b = 0; b < d; b++) {
+      out[b] = base ? base[b] : 0;
+      for (let i = 0; i < count; i++) out[b] += q[(first + i) * d + b] * (z[i] + length * step[i]);
+    }
+    return linear;
+  };
+  if (u) for (let i = 0; i < count; i++) z[i] = u[i];
+  let linear = place(0, x);
+  if (u) {
+    // The best multiple of the start.
+    const norm = slope(x, p, g);
+    for (let i = 0; i < count; i++) z[i] *= linear / (norm * norm);
+    linear = place(0, x);
+  }
+  let norm = slope(x, p, g);
+  for (let newton = 0; newton < NEWTON_STEPS; newton++) {
+    let most = 0;
+    for (let i = 0; i < count; i++) {
+      let sum = u ? u[i] : 0;
+      for (let b = 0; b < d; b++) sum -= q[(first + i) * d + b] * g[b];
+      step[i] = sum;
+      most = Math.max(most, Math.abs(sum));
+    }
+    if (!(most > 1e-16 * norm)) break;
+    h.fill(0);
+    for (let b = 0; b < d; b++) {
+      const curve = (p - 1) * (Math.abs(x[b]) / norm) ** (p - 2);
+      for (let i = 0; i < count; i++) {
+        for (let j = 0; j <= i; j++) h[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
+      }
+    }
+    for (let i = 0; i < count; i++) {
+      let a = 0;
+      for (let b = 0; b < d; b++) a += q[(first + i) * d + b] * g[b];
+      trial[i] = a / norm;
+    }
+    for (let i = 0; i < count; i++) {
+      for (let j = 0; j <= i; j++) h[i * count + j] += (2 - p) * trial[i] * trial[j];
+    }
+    let falls = 0;
+    const steepest = step.slice();
+    if (!solveSymmetric(h, step)) step.set(steepest);
+    for (let i = 0; i < count; i++) falls += steepest[i] * step[i];
+    if (!(falls > 0)) break;
+    let length = 1;
+    let better = false;
+    for (; length > 1e-10; length /= 2) {
+      const along = place(length, trial);
+      const size = slope(trial, p, g);
+      const fell = (norm - size) * (norm + size) / 2 + (along - linear);
+      if (fell >= 1e-4 * length * falls || (length === 1 && falls < 1e-13 * norm * norm)) {
+        better = true;
+        linear = along;
+        norm = size;
+        break;
+      }
+    }
+    if (!better) break;
+    for (let i = 0; i < count; i++) z[i] += length * step[i];
+    x.set(trial);
+    if (falls < 1e-30 * norm * norm) break;
+  }
+}
