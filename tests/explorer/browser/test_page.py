@@ -109,7 +109,7 @@ def test_pictures_are_whole(show, scheme):
     drawing = ElementTree.fromstring(Path(shown.save("SVG")).read_text("utf-8"))
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     texts = "".join(drawing.itertext())
-    assert "Two basins" in texts and shown.number("smallest norm of margin 1") in texts
+    assert "Two basins" in texts and shown.number("at most") in texts
     links = [v for one in drawing.iter() for k, v in one.attrib.items() if k.endswith("href")]
     assert all(link.startswith("data:image/png") for link in links)
 
