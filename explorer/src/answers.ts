@@ -41,6 +41,7 @@ export interface Moment extends Measures {
 }
 
 const SATURATED = 0.99;
+const OWN = 64; // entries of a matrix that the page solves for itself
 const CHOICES = 64; // of tied tokens
 const QUICK = 64; // selections that are looked through while something is dragged
 
@@ -183,7 +184,7 @@ export class Answers {
     const { state, problem } = this;
     const norm = core.parseNorm(name)!;
     const known = state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
-    if (known) return fromPython(known, core.constraints(problem, selection), norm);
+    if (known && core.sizeOf(problem) > OWN) return fromPython(known, core.constraints(problem, selection), norm);
     const level = this.level(selection);
     const ties = problem.scores.some((row, i) => row.some((_, t) => t !== selection[i] && level(i, t)));
     if (!ties && state.parameterization !== "pv") return core.attractorOf(problem, norm, selection);
