@@ -25,6 +25,8 @@ export function draggable(picture: SVGSVGElement, mark: SVGElement, size: number
     moved = false;
     mark.setPointerCapture(pointer);
   });
+  // A page that may scroll would take the finger away; groups of SVG have no touch-action in Chromium.
+  mark.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
   mark.addEventListener("pointermove", (event) => {
     if (event.pointerId !== pointer) return;
     moved = true;

@@ -1,0 +1,129 @@
+"""Pages in a real Chromium, to which nothing outside of this machine can be reached."""
+
+import contextlib
+import json
+import shutil
+
+import pytest
+
+from attractor.explorer import Explorer, scene_named
+from attractor.explorer.page import page_of
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+INSIDE = ("file:", "data:", "blob:", "about:", "http://localhost", "ws://localhost",
+          "http://127.0.0.1", "ws://127.0.0.1")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "/explorer/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="there is no playwright: pip install playwright"
+    )
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Shown:
+    """A page with an explorer, and what a test does with it."""
+
+    def __init__(self, page):
+        self.page = page
+        self.messages, self.refused = [], []
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
+        page.on(
+            "console",
+            lambda said: said.type in ("error", "warning") and self.messages.append(said.text),
+        )
+
+        def judge(route):
+            if route.request.url.startswith(INSIDE):
+                return route.continue_()
+            self.refused.append(route.request.url)
+            return route.abort()
+
+        page.context.route("**/*", judge)
+
+    def visit(self, address):
+        self.page.goto(address)
+        self.ready()
+
+    def ready(self):
+        self.page.wait_for_function("document.querySelector('.attractor-explorer')?.explorer")
+
+    def explorer(self, expression):
+        """The value of an expression of the explorer ``e``."""
+        return self.page.evaluate(
+            f"(() => {{ const e = document.querySelector('.attractor-explorer').explorer;"
+            f" return {expression}; }})()"
+        )
+
+    @property
+    def state(self):
+        return self.explorer("e.state")
+
+    @property
+    def library(self):
+        """What the library has of the same state."""
+        return Explorer(self.state)
+
+    def token(self, i, t):
+        return self.page.locator(f"[data-token='{i},{t}']")
+
+    def middle(self, locator):
+        box = locator.bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def number(self, name):
+        """What the certificate says of the first training."""
+        row = self.page.locator(".certificate tr", has=self.page.locator("th", has_text=name))
+        return row.locator("td").first.inner_text()
+
+    def settled(self):
+        """Waits until what was dragged has been let go, drawn, and saved."""
+        self.page.wait_for_function(
+            "(() => { const e = document.querySelector('.attractor-explorer').explorer;"
+            " return !e.dragging && !e.frame && e.saved === JSON.stringify(e.state); })()"
+        )
+
+    def save(self, item):
+        """Chooses an item of the menu of what can be saved; returns what is downloaded."""
+        self.page.get_by_role("button", name="Save").click()
+        with self.page.expect_download() as download:
+            self.page.get_by_role("button", name=item).click()
+        return download.value.path()
+
+
+@pytest.fixture
+def show(chromium, tmp_path):
+    """Opens a scene or a state on a page of its own, which may ask for nothing and not complain."""
+    shown = []
+    with contextlib.ExitStack() as opened:
+
+        def open_page(what="two-basins", *, address="", width=1100, height=1000, **options):
+            size = {"width": width, "height": height}
+            context = chromium.new_context(viewport=size, accept_downloads=True, **options)
+            opened.callback(context.close)
+            context.set_default_timeout(15_000)
+            one = Shown(context.new_page())
+            shown.append(one)
+            state = scene_named(what) if isinstance(what, str) else what
+            file = tmp_path / f"page{len(shown)}.html"
+            file.write_text(page_of(json.loads(json.dumps(state))), "utf-8")
+            one.visit(file.as_uri() + address)
+            return one
+
+        yield open_page
+        for one in shown:
+            assert one.messages == [] and one.refused == []
