@@ -41,6 +41,7 @@ export interface Moment extends Measures {
 }
 
 const SATURATED = 0.99;
+const OWN = 64; // entries of a matrix that the page solves for itself
 const CHOICES = 64; // of tied tokens
 const QUICK = 64; // selections that are looked through while something is dragged
 
@@ -109,10 +110,14 @@ export class Answers {
     return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
   }
 
-  /** The vector that scores the tokens of a sequence, as seen. */
-  direction(point: ArrayLike<number>, i: number): [number, number] {
-    const p = this.full(point, i);
-    return this.state.projection ? this.onto(p) : [p[0], p[1]];
+  /** The vector that scores the tokens of a sequence, as seen; the point begins at an entry of an array. */
+  direction(points: ArrayLike<number>, i: number, first = 0): [number, number] {
+    if (this.state.projection) return this.onto(this.full(Array.from(points).slice(first), i));
+    if (this.problem.parameterization === "p") return [points[first], points[first + 1]];
+    const z = this.state.queries[i];
+    const seen: [number, number] = [0, 0];
+    for (let a = 0; a < 2; a++) for (let b = 0; b < z.length; b++) seen[a] += points[first + a * z.length + b] * z[b];
+    return seen;
   }
 
   /** The same in all of its dimensions. */
@@ -179,7 +184,7 @@ export class Answers {
     const { state, problem } = this;
     const norm = core.parseNorm(name)!;
     const known = state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
-    if (known) return fromPython(known, core.constraints(problem, selection), norm);
+    if (known && core.sizeOf(problem) > OWN) return fromPython(known, core.constraints(problem, selection), norm);
     const level = this.level(selection);
     const ties = problem.scores.some((row, i) => row.some((_, t) => t !== selection[i] && level(i, t)));
     if (!ties && state.parameterization !== "pv") return core.attractorOf(problem, norm, selection);

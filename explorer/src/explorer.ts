@@ -47,6 +47,8 @@ export class Explorer {
   private colors = new Map<string, number>();
   private none = "#cfcfcf";
   private kernel = "";
+  private told: Answers | null = null;
+  private verdict = "";
   private moments: Moment[] = [];
   private readonly layout: Layout;
   private readonly controls: Controls;
@@ -152,7 +154,7 @@ export class Explorer {
     this.past = [];
     this.future = [];
     this.reset();
-    this.layout.say(verdict(this.answers, this.moments));
+    this.layout.say(this.verdict);
   }
 
   /** Reads the address; false where it says nothing. */
@@ -194,7 +196,7 @@ export class Explorer {
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       this.compute();
-      this.draw();
+      this.redraw();
       this.previewBasins();
       this.updates++;
     });
@@ -255,7 +257,7 @@ export class Explorer {
     if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
     this.layout.undo.disabled = !this.past.length;
     this.layout.redo.disabled = !this.future.length;
-    this.layout.say(verdict(this.answers, this.answers.runs.map((run) => this.answers.moment(run, -1))));
+    this.layout.say(this.verdict);
     this.host.dispatchEvent(new CustomEvent("explorer-change", { detail: this.state, bubbles: true, composed: true }));
   }
 
@@ -271,14 +273,13 @@ export class Explorer {
 
   /** Controls, words and pictures. */
   private draw(): void {
-    const { layout, state, answers } = this;
+    const { layout, state } = this;
     this.controls.show(state);
-    options(layout.scenes, [...(findScene(this.scene) ? [] : [["", this.state.title ?? "this data"] as [string, string]]),
+    options(layout.scenes, [...(findScene(this.scene) ? [] : [["", this.first.title ?? "this data"] as [string, string]]),
       ...SCENES.map(({ name, state: { title } }): [string, string] => [name, title!])]);
     layout.scenes.value = this.scene;
     write(layout.title, state.title ?? "Drag a token, watch the attractor move");
     write(layout.point, [state.point, state.source && `(${state.source})`].filter(Boolean).join(" "));
-    write(layout.verdict, verdict(answers, answers.runs.map((run) => answers.moment(run, -1))));
     write(layout.tokensCaption, state.projection ? state.projection.words
       : `drag them; size is attention, then number and score${state.labels ? " y⟨v, x⟩" : ""}`);
     layout.undo.disabled = !this.past.length;
@@ -307,6 +308,11 @@ export class Explorer {
   private redraw(): void {
     const t = performance.now();
     const { answers, layout } = this;
+    if (this.told !== answers) {
+      this.told = answers;
+      this.verdict = verdict(answers, answers.runs.map((run) => answers.moment(run, -1)));
+      write(layout.verdict, this.verdict);
+    }
     this.moments = answers.runs.map((run) => answers.moment(run, Math.round(this.part * (run.steps.length - 1))));
     this.plane.draw(answers, this.moments);
     this.disk.draw(answers, this.moments, this.colors);

@@ -84,7 +84,8 @@ export const SCENES: Scene[] = [
       scores: [[1, 0.5, 0.3], [1, 0.5, 0.3], [1, 0.5, 0.3]],
       queries: [[-0.4, 0.4], [0.9, 1.1], [-0.9, -0.1]],
       start: [0.1, 0.05, -0.05, 0.1, 0.1, -0.05, 0.05, 0.1],
-      trainings: [ngd, { ...ngd, parameterization: "W" }],
+      trainings: [{ ...ngd, learning_rate: 0.05 }, { ...ngd, learning_rate: 0.05, parameterization: "W" }],
+      steps: 500,
     },
   },
   {

@@ -35,7 +35,7 @@ export function number(x: number, digits = 4): string {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "–";
   const size = Math.abs(x);
   if (size === 0) return "0";
-  if (size < 1e-3 || size >= 1e5) return x.toExponential(1).replace("e+", "e");
+  if (size < 10 ** (1 - digits) || size >= 1e5) return x.toExponential(1).replace("e+", "e");
   return String(Number(x.toPrecision(digits)));
 }
 
@@ -69,8 +69,9 @@ export function verdict(answers: Answers, ends: Moment[]): string {
   const both = settled && ends.length > 1 && ends[0].kept.join() === ends[1].kept.join();
   const margin = (end: Moment, k: number): string => {
     const { attractor: { solution, selection }, norm } = runs[k];
+    const same = k === 0 && both && runs[1].norm === norm; // said once, with the second
     return solution.status === "solved" && selection.join() === end.kept.join()
-      ? `${ratio(end.marginRatio)} in ${normWords(norm, what === "prompt")}` : "";
+      ? ratio(end.marginRatio) + (same ? "" : ` in ${normWords(norm, what === "prompt")}`) : "";
   };
   if (both) {
     const margins = ends.map(margin).filter(Boolean).join(" and ");
@@ -91,7 +92,7 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     if (ended < 0) return;
     const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
     const why = { stationary: ", as its gradient is zero", "below rounding": ", as steps are lost in rounding" }[reason] ?? "";
-    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
+    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}, at a gap of ${number(ends[k].scoreGap, 3)} between attention scores${why}.`);
   });
   if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");

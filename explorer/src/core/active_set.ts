@@ -318,6 +318,13 @@ function leastPower(
     return linear;
   };
   if (u) for (let i = 0; i < count; i++) z[i] = u[i];
+  // Large powers are approached by doubling: far from the solution their curvature is lost.
+  for (let power = Math.min(p, 4); ; power = Math.min(p, 2 * power)) {
+    newton(power);
+    if (power === p) return;
+  }
+
+  function newton(p: number): void {
   let linear = place(0, x);
   if (u) {
     // The best multiple of the start.
@@ -326,7 +333,7 @@ function leastPower(
     linear = place(0, x);
   }
   let norm = slope(x, p, g);
-  for (let newton = 0; newton < NEWTON_STEPS; newton++) {
+  for (let steps = 0; steps < NEWTON_STEPS; steps++) {
     let most = 0;
     for (let i = 0; i < count; i++) {
       let sum = u ? u[i] : 0;
@@ -352,7 +359,12 @@ function leastPower(
     }
     let falls = 0;
     const steepest = step.slice();
-    if (!solveSymmetric(h, step)) step.set(steepest);
+    const whole = h.slice();
+    for (let ridge = 1e-15; !solveSymmetric(h, step); ridge *= 100) {
+      h.set(whole);
+      step.set(steepest);
+      for (let i = 0; i < count; i++) h[i * count + i] += ridge;
+    }
     for (let i = 0; i < count; i++) falls += steepest[i] * step[i];
     if (!(falls > 0)) break;
     let length = 1;
@@ -372,5 +384,7 @@ function leastPower(
     for (let i = 0; i < count; i++) z[i] += length * step[i];
     x.set(trial);
     if (falls < 1e-30 * norm * norm) break;
+  }
+  step.fill(0);
   }
 }

@@ -1,22 +1,34 @@
-// Which selection each start of a prompt vector ends on.
+// Which selection each start of a prompt vector ends on, by the rule of the library: a run has
+// settled when one token holds nearly all attention in every sequence and better tokens pull almost
+// nothing beside the weakest token that holds the solution (`analysis/basins/attractors.py`).
 
-import { attractorOf, ties, type Attractor } from "./analysis";
+import { attractorOf, type Attractor } from "./analysis";
 import { Gradient } from "./gradient";
 import { normFor, makeStep } from "./optimizers";
 import type { Training } from "../state";
 import type { Problem } from "./problem";
 
-/** The rule of `analysis/basins/attractors.py` in the library. */
 const SATURATED = 0.99;
 const OPPOSING = Math.log(0.01);
 const ACTIVE = 1e-6;
-const CHECK_EVERY = 16;
+const TIE = 8 * Number.EPSILON;
+const CHECK_EVERY = 8;
+const DOUBLINGS = 4;
 
-interface Held extends Attractor {
+export interface Held extends Attractor {
   index: number;
-  better: { i: number; t: number; log: number }[];
-  holding: { i: number; t: number; log: number }[];
+  /** Tokens that would lower the loss, and those that hold the solution: places, and logarithms of their pulls. */
+  better: Pulls;
+  holding: Pulls;
 }
+
+interface Pulls {
+  place: number[];
+  sequence: number[];
+  log: number[];
+}
+
+const ties = (a: number, b: number): boolean => Math.abs(a - b) <= TIE * (Math.abs(a) + Math.abs(b));
 
 export class Basins {
   readonly found: Held[] = [];
@@ -25,84 +37,114 @@ export class Basins {
   private readonly starts: number[] = [0];
   private readonly kept: Int32Array;
   private readonly offset: Float64Array;
+  /** The first token with the same key and score, for every token. */
+  private readonly copyOf: Int32Array;
 
   constructor(
     private readonly problem: Problem,
     private readonly training: Training,
   ) {
-    this.gradient = new Gradient(problem);
-    for (const keys of problem.keys) this.starts.push(this.starts[this.starts.length - 1] + keys.length);
-    this.kept = new Int32Array(problem.keys.length);
-    this.offset = new Float64Array(problem.keys.length);
+    this.gradient = new Gradient(problem, training.plain);
+    const { keys, scores } = problem;
+    for (const row of keys) this.starts.push(this.starts[this.starts.length - 1] + row.length);
+    this.kept = new Int32Array(keys.length);
+    this.offset = new Float64Array(keys.length);
+    this.copyOf = Int32Array.from(keys.flatMap((row, i) => row.map((key, t) =>
+      this.starts[i] + row.findIndex((other, s) => scores[i][s] === scores[i][t] && other.every((x, k) => x === key[k])))));
+    this.hasCopies = this.copyOf.some((t, k) => t !== k);
   }
 
-  /** The attractor that a start reaches, or null where it has not settled after `steps`. */
-  follow(start: ArrayLike<number>, steps: number): Held | null {
+  private readonly hasCopies: boolean;
+
+  /**
+   * The attractor that a start reaches, or null where none is settled on. Runs are judged after
+   * `steps`, twice as many, and so on up to `most`. A locally optimal selection is believed as soon
+   * as it holds by the same rule; any other may hold for long, and lose.
+   */
+  follow(start: ArrayLike<number>, steps: number, most = steps * 2 ** DOUBLINGS): Held | null {
     const w = Float64Array.from(start);
     const { gradient } = this;
     const step = makeStep(this.training, gradient, start);
+    let horizon = steps;
     for (let done = 0; ; done++) {
-      if (done % CHECK_EVERY === 0 || done === steps) {
-        const held = this.settled(w, done === steps);
+      if (done === horizon) {
+        const held = this.settled(w, false);
+        if (held || horizon === most) return held;
+        horizon = Math.min(2 * horizon, most);
+      } else if (done % CHECK_EVERY === 0) {
+        const held = this.settled(w, true);
         if (held) return held;
-        if (done === steps) return null;
       }
       gradient.at(w);
-      step(w);
+      if (step(w) !== 1) return this.settled(w, false);
     }
   }
 
-  /** Before the end only locally optimal selections count: others may hold for long, and lose. */
-  private settled(w: Float64Array, atEnd: boolean): Held | null {
+  /** The selection that a run has settled on; early, only a locally optimal one. */
+  settled(w: Float64Array, early: boolean): Held | null {
     const score = this.gradient.scores(w);
-    const { starts, kept, offset } = this;
+    const { starts, kept, offset, copyOf } = this;
     let number = 0;
     for (let i = 0; i < kept.length; i++) {
       let top = starts[i];
       for (let t = top + 1; t < starts[i + 1]; t++) if (score[t] > score[top]) top = t;
       let total = 0;
-      for (let t = starts[i]; t < starts[i + 1]; t++) total += Math.exp(score[t] - score[top]);
-      if (1 / total <= SATURATED) return null;
-      kept[i] = top - starts[i];
+      let own = 0;
+      for (let t = starts[i]; t < starts[i + 1]; t++) {
+        const weight = Math.exp(score[t] - score[top]);
+        total += weight;
+        if (t === top || (this.hasCopies && copyOf[t] === copyOf[top])) own += weight;
+      }
+      if (!(own / total > SATURATED)) return null;
+      kept[i] = copyOf[top] - starts[i];
       offset[i] = score[top] + Math.log(total);
       number = number * (starts[i + 1] - starts[i]) + kept[i];
     }
-    const held = this.held(number);
-    if (!held.holding.length || !(held.locallyOptimal || atEnd)) return null;
-    if (!held.better.length) return held;
+    const held = this.numbers.get(number) ?? this.meet(number);
+    const { better, holding } = held;
+    if (!holding.place.length || (early && !held.locallyOptimal)) return null;
+    if (!better.place.length) return held;
     let weakest = Infinity;
-    for (const { i, t, log } of held.holding) {
-      weakest = Math.min(weakest, score[starts[i] + t] - offset[i] + log);
+    for (let k = 0; k < holding.place.length; k++) {
+      weakest = Math.min(weakest, score[holding.place[k]] - offset[holding.sequence[k]] + holding.log[k]);
     }
     let sum = 0;
-    for (const { i, t, log } of held.better) {
-      sum += Math.exp(Math.min(score[starts[i] + t] - offset[i] + log - weakest, 700));
+    for (let k = 0; k < better.place.length; k++) {
+      sum += Math.exp(score[better.place[k]] - offset[better.sequence[k]] + better.log[k] - weakest);
     }
     return Math.log(sum) <= OPPOSING ? held : null;
   }
 
-  private held(number: number): Held {
-    const known = this.numbers.get(number);
-    if (known) return known;
+  /** Solves the margin problem of a selection met for the first time; tokens of equal score put no constraint. */
+  private meet(number: number): Held {
+    const { problem, training, starts } = this;
+    const { scores, loss } = problem;
     const selection = Array.from(this.kept);
-    const attractor = attractorOf(this.problem, normFor(this.training, this.problem.parameterization), selection);
+    const level = (i: number, t: number): boolean => ties(scores[i][selection[i]], scores[i][t]);
+    const norm = normFor(training, problem.parameterization);
+    const attractor = attractorOf(problem, norm, selection, undefined, level);
     const { solution, problem: rows } = attractor;
-    const held: Held = { ...attractor, index: this.found.length, better: [], holding: [] };
+    const none = (): Pulls => ({ place: [], sequence: [], log: [] });
+    const held: Held = { ...attractor, index: this.found.length, better: none(), holding: none() };
     const total = solution.multipliers.reduce((a, b) => a + b, 0);
     for (let j = 0; j < rows.count; j++) {
       const [i, t] = [rows.sequence[j], rows.token[j]];
-      const kept = this.problem.scores[i][selection[i]];
-      const other = this.problem.scores[i][t];
-      if (ties(kept, other)) continue;
-      const width = Math.hypot(rows.rows[2 * j], rows.rows[2 * j + 1]);
-      const log = Math.log(Math.abs(other - kept) * width) - Math.log1p(Math.exp(kept));
-      if (other > kept) held.better.push({ i, t, log });
-      if (solution.status === "solved" && solution.multipliers[j] > ACTIVE * total) {
-        held.holding.push({ i, t, log });
-      }
+      const kept = scores[i][selection[i]];
+      const other = scores[i][t];
+      const width = Math.hypot(...problem.keys[i][t].map((x, k) => x - problem.keys[i][selection[i]][k]));
+      const slope = loss === "linear" ? 0 : loss === "exponential" ? -kept : -softplus(kept);
+      const add = ({ place, sequence, log }: Pulls): void => {
+        place.push(starts[i] + t);
+        sequence.push(i);
+        log.push(Math.log(Math.abs(other - kept) * width) + slope);
+      };
+      if (other > kept) add(held.better);
+      if (solution.status === "solved" && solution.multipliers[j] > ACTIVE * total) add(held.holding);
     }
     this.numbers.set(number, held);
     this.found.push(held);
     return held;
   }
 }
+
+const softplus = (x: number): number => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x)));

@@ -26,47 +26,47 @@ function integers({ rows, low, size }: Rows, j: number): { entries: bigint[]; ex
 }
 
 /**
- * Multipliers, none negative and some positive on a bound of one, that combine constraints of a set
- * into exactly nothing; null unless the set has just one such combination.
+ * Multipliers, none negative, that combine some of the constraints into exactly 0 >= 1; null where
+ * there are none, so that the constraints of the set are feasible. It is the first phase of the
+ * simplex method in integers, with Bland's rule.
  */
 export function contradiction(problem: Rows, set: readonly number[]): Float64Array | null {
   const { size: d, bounds, count } = problem;
   const rows = set.map((j) => integers(problem, j));
   const n = set.length;
-  // Elimination without fractions on the columns: the combination is the null vector.
-  const a = Array.from({ length: d }, (_, k) => rows.map((row) => row.entries[k]));
-  const pivots: number[] = [];
-  let previous = 1n;
-  for (let column = 0, row = 0; column < n && row < d; column++) {
-    const found = a.findIndex((values, r) => r >= row && values[column] !== 0n);
-    if (found < 0) continue;
-    [a[row], a[found]] = [a[found], a[row]];
-    for (let r = 0; r < d; r++) {
-      if (r === row) continue;
-      const factor = a[r][column];
-      for (let k = 0; k < n; k++) a[r][k] = (a[row][column] * a[r][k] - factor * a[row][k]) / previous;
+  const t = Array.from({ length: d + 1 }, (_, k) =>
+    [...rows.map(({ entries }, c) => (k < d ? entries[k] : BigInt(bounds[set[c]]))), BigInt(k === d)]);
+  const basis = new Array<number>(d + 1).fill(-1); // -1: an artificial variable
+  let scale = 1n;
+  for (;;) {
+    const open = t.filter((_, r) => basis[r] < 0);
+    if (open.every((row) => row[n] === 0n)) break;
+    const column = rows.findIndex((_, c) => !basis.includes(c) && open.reduce((sum, row) => sum + row[c], 0n) > 0n);
+    if (column < 0) return null;
+    let pivot = -1;
+    for (let r = 0; r <= d; r++) {
+      if (t[r][column] <= 0n) continue;
+      const less = pivot < 0 ? -1n : t[r][n] * t[pivot][column] - t[pivot][n] * t[r][column];
+      if (less < 0n || (less === 0n && basis[r] < basis[pivot])) pivot = r;
     }
-    previous = a[row][column];
-    pivots.push(column);
-    row++;
+    const row = t[pivot];
+    for (let r = 0; r <= d; r++) {
+      if (r === pivot) continue;
+      const factor = t[r][column];
+      t[r] = t[r].map((x, c) => (row[column] * x - factor * row[c]) / scale);
+    }
+    scale = row[column];
+    basis[pivot] = column;
   }
-  if (pivots.length !== n - 1) return null;
-  const free = Array.from({ length: n }, (_, k) => k).find((k) => !pivots.includes(k))!;
-  const scale = pivots.length ? a[0][pivots[0]] : 1n;
-  const weight = Array.from({ length: n }, (_, k) => (k === free ? scale : -a[pivots.indexOf(k)][free]));
-  const sign = scale < 0n ? -1n : 1n;
-  if (weight.some((x) => x * sign < 0n)) return null;
-  if (!set.some((j, k) => weight[k] !== 0n && bounds[j] > 0)) return null;
-  // As numbers: the largest is brought to one, each row's own power of two put back.
-  const logs = weight.map((x, k) => (x === 0n ? -Infinity : bits(x) - rows[k].exponent));
-  const top = Math.max(...logs);
+  // As numbers, the largest of them one: each has a power of two of its own.
+  const found = basis.flatMap((c, r) => (c >= 0 && t[r][n] > 0n ? [{ c, x: t[r][n], log: bits(t[r][n]) - rows[c].exponent }] : []));
+  const top = Math.max(...found.map(({ log }) => log));
   const out = new Float64Array(count);
-  weight.forEach((x, k) => {
-    if (x === 0n) return;
-    const shift = BigInt(Math.max(0, bits(x) - 60));
-    out[set[k]] = Number((x * sign) >> shift) * 2 ** (Number(shift) - rows[k].exponent - top);
-  });
+  for (const { c, x } of found) {
+    const shift = Math.max(0, bits(x) - 60);
+    out[set[c]] = Number(x >> BigInt(shift)) * 2 ** (shift - rows[c].exponent - top);
+  }
   return out;
 }
 
-const bits = (x: bigint): number => (x < 0n ? -x : x).toString(2).length;
+const bits = (x: bigint): number => x.toString(2).length;

@@ -6,8 +6,10 @@ import { arraysOf, shapeOf, type Problem } from "./problem";
 const TIE = 4 * Number.EPSILON;
 /** Below this logarithm weights are found anew rather than as ratios of weights. */
 const FAINT = -300;
-/** Terms further apart than this are added up entry by entry, where signs are read. */
-const APART = 400;
+/** Weights that are smaller by this logarithm add nothing, unless those that are larger cancel. */
+const NEGLIGIBLE = 75;
+/** Entries smaller than this, beside the largest, are added up from terms of their own scale where signs are read. */
+const SMALL = 1e-20;
 
 export class Gradient {
   /** Number of parameters. */
@@ -22,6 +24,7 @@ export class Gradient {
   readonly entryScales: Float64Array;
 
   private readonly n: number;
+  private readonly reach: number;
   private readonly d: number;
   private readonly e: number;
   private readonly kind: Problem["parameterization"];
@@ -31,6 +34,7 @@ export class Gradient {
   private readonly keys: Float64Array;
   private readonly gain: Float64Array;
   private readonly tie: Float64Array;
+  private readonly slopes: Float64Array; // log |loss'| where attention is on one token
   private readonly queries: Float64Array;
   private readonly labels: Float64Array;
   private readonly pull: Float64Array; // n x d, mantissa of sum_t m_t x_t
@@ -58,11 +62,18 @@ export class Gradient {
     keys.forEach((row, i) => (this.start[i + 1] = this.start[i] + row.length));
     const count = this.start[this.n];
     this.keys = Float64Array.from(keys.flat(2));
+    // Tokens with the same key exchange attention at no effect.
+    const copies = keys.some((row) => new Set(row.map((key) => key.join())).size < row.length);
+    this.reach = copies ? Infinity : NEGLIGIBLE;
     this.gain = new Float64Array(count);
     this.tie = new Float64Array(count);
+    this.slopes = new Float64Array(count);
     if (parameterization !== "pv") {
       this.gain.set(problem.scores.flat());
-      for (let t = 0; t < count; t++) this.tie[t] = TIE * Math.abs(this.gain[t]);
+      for (let t = 0; t < count; t++) {
+        this.tie[t] = TIE * Math.abs(this.gain[t]);
+        this.slopes[t] = this.logSlope(this.gain[t]);
+      }
     }
     this.queries = Float64Array.from(queries.flat());
     this.labels = Float64Array.from(problem.labels ?? []);
@@ -171,8 +182,9 @@ export class Gradient {
 
   /** Computes mantissas and scales at w. */
   at(w: ArrayLike<number>): void {
-    const { start, gain, tie, keys, weight, pull, logRow, logLoss, leader, d, plain } = this;
-    if (this.kind === "pv") this.readHead(w);
+    const { start, gain, tie, keys, weight, pull, logRow, logLoss, leader, slopes, d, plain } = this;
+    const head = this.kind === "pv";
+    if (head) this.readHead(w);
     const score = this.scores(w);
     let common = -Infinity;
     for (let i = 0; i < this.n; i++) {
@@ -183,51 +195,86 @@ export class Gradient {
       leader[i] = lead;
       const top = score[lead];
       const best = gain[lead];
-      let total = 0;
+      const tieLead = tie[lead];
       let live = -Infinity;
       for (let t = first; t < end; t++) {
-        const gap = score[t] - top;
-        total += weight[t] = gap === 0 ? 1 : Math.exp(gap);
-        if (gap > live && Math.abs(gain[t] - best) > tie[t] + tie[lead]) live = gap;
+        const gap = (score[t] -= top);
+        if (gap > live && Math.abs(gain[t] - best) > tie[t] + tieLead) live = gap;
       }
-      for (let a = 0; a < d; a++) pull[d * i + a] = 0;
       if (plain) {
-        this.addPlain(i, total);
+        this.addPlain(i);
         common = 0;
         continue;
       }
-      if (live === -Infinity) {
-        logRow[i] = -Infinity;
-        logLoss[i] = this.logSlope(best);
+      logLoss[i] = slopes[lead];
+      logRow[i] = -Infinity;
+      if (live === -Infinity && !head) {
+        this.clear(i);
         continue;
       }
-      // Weights against that of the heaviest token that matters.
+      // Weights, and those in units of the heaviest token that matters; what is far below it does not.
+      const least = live - this.reach;
       const ratio = live > FAINT ? Math.exp(-live) : 0;
+      let total = 0;
       let sum = 0;
       for (let t = first; t < end; t++) {
+        const gap = score[t];
+        score[t] = 0;
+        if (gap < least) {
+          weight[t] = 0;
+          continue;
+        }
+        total += weight[t] = t === lead ? 1 : Math.exp(gap);
         const difference = gain[t] - best;
-        if (Math.abs(difference) > tie[t] + tie[lead]) {
-          score[t] = (ratio ? weight[t] * ratio : Math.exp(score[t] - top - live)) * difference;
-          sum += score[t];
-        } else score[t] = 0;
+        if (Math.abs(difference) > tie[t] + tieLead) {
+          sum += score[t] = (ratio ? weight[t] * ratio : Math.exp(gap - live)) * difference;
+        }
+      }
+      this.clear(i);
+      if (live === -Infinity) {
+        if (head) logLoss[i] = this.logSlope(best);
+        continue;
       }
       const mean = sum / total;
-      for (let t = first; t < end; t++) {
-        if (t === lead) continue;
-        const m = (score[t] - weight[t] * mean) / total;
-        for (let a = 0; a < d; a++) pull[d * i + a] -= m * (keys[d * t + a] - keys[d * lead + a]);
+      if (d === 2) {
+        const x = keys[2 * lead];
+        const y = keys[2 * lead + 1];
+        let px = 0;
+        let py = 0;
+        for (let t = first; t < end; t++) {
+          if (t === lead) continue;
+          const m = (score[t] - weight[t] * mean) / total;
+          px -= m * (keys[2 * t] - x);
+          py -= m * (keys[2 * t + 1] - y);
+        }
+        pull[2 * i] = px;
+        pull[2 * i + 1] = py;
+      } else {
+        for (let t = first; t < end; t++) {
+          if (t === lead) continue;
+          const m = (score[t] - weight[t] * mean) / total;
+          for (let a = 0; a < d; a++) pull[d * i + a] -= m * (keys[d * t + a] - keys[d * lead + a]);
+        }
       }
-      logLoss[i] = this.logSlope(best + mean * Math.exp(live));
+      const margin = ratio ? best + mean / ratio : best + mean * Math.exp(live);
+      if (margin !== best || head) logLoss[i] = this.logSlope(margin);
       logRow[i] = live + logLoss[i];
       if (logRow[i] > common) common = logRow[i];
     }
     this.add(w, common);
   }
 
+  private clear(i: number): void {
+    for (let a = 0; a < this.d; a++) this.pull[this.d * i + a] = 0;
+  }
+
   /** softmax * (g - <softmax, g>), which loses all digits where one token holds all the weight. */
-  private addPlain(i: number, total: number): void {
-    const { start, gain, keys, weight, pull, logRow, logLoss, d } = this;
+  private addPlain(i: number): void {
+    const { start, score, gain, keys, weight, pull, logRow, logLoss, d } = this;
+    this.clear(i);
+    let total = 0;
     let margin = 0;
+    for (let t = start[i]; t < start[i + 1]; t++) total += weight[t] = Math.exp(score[t]);
     for (let t = start[i]; t < start[i + 1]; t++) margin += (weight[t] /= total) * gain[t];
     const slope = Math.exp(this.logSlope(margin));
     let mean = 0;
@@ -253,8 +300,8 @@ export class Gradient {
     mantissa.fill(0);
     logScales.fill(common);
     for (let i = 0; i < n && common > -Infinity; i++) {
-      const share = Math.exp(logRow[i] - common) / n;
-      if (share === 0) continue;
+      if (logRow[i] < common - 745) continue;
+      const share = (logRow[i] === common ? 1 : Math.exp(logRow[i] - common)) / n;
       if (kind === "p" || kind === "pv") {
         for (let a = 0; a < d; a++) mantissa[a] += share * pull[d * i + a];
       } else if (kind === "W") {
@@ -297,17 +344,16 @@ export class Gradient {
   signed(w: ArrayLike<number>): void {
     const { mantissa, entryScales, logScales, arrays } = this;
     let k = 0;
-    arrays.forEach(([a, b], r) => {
-      for (let c = 0; c < a * b; c++, k++) entryScales[k] = mantissa[k] === 0 ? -Infinity : logScales[r];
-    });
-    if (this.plain) return;
-    let lowest = Infinity;
-    let highest = -Infinity;
-    this.entries(w, (log) => {
-      lowest = Math.min(lowest, log);
-      highest = Math.max(highest, log);
-    });
-    if (!(lowest < highest - APART)) return;
+    for (let r = 0; r < arrays.length; r++) {
+      for (let c = arrays[r][0] * arrays[r][1]; c > 0; c--, k++) entryScales[k] = mantissa[k] === 0 ? -Infinity : logScales[r];
+    }
+    let largest = 0;
+    let smallest = Infinity;
+    for (k = 0; k < this.size; k++) {
+      largest = Math.max(largest, Math.abs(mantissa[k]));
+      smallest = Math.min(smallest, Math.abs(mantissa[k]));
+    }
+    if (this.plain || smallest > SMALL * largest) return;
     entryScales.fill(-Infinity);
     this.entries(w, (log, entry) => (entryScales[entry] = Math.max(entryScales[entry], log)));
     mantissa.fill(0);

@@ -60,14 +60,19 @@ export const headScores = (problem: Problem, v: ArrayLike<number>): number[][] =
 
 const TIE = 8 * Number.EPSILON;
 
-/** The token of highest score in every sequence; -1 where several share it, as in the library. */
-export function optimalTokens(problem: Pick<Problem, "scores">): number[] {
-  return problem.scores.map((row) => {
-    const top = Math.max(...row);
-    const reach = TIE * Math.max(...row.map(Math.abs));
-    return row.filter((x) => x >= top - reach).length > 1 ? -1 : row.indexOf(top);
-  });
+/** The tokens of the highest score of a sequence, to rounding. */
+export function bestTokens(row: readonly number[]): number[] {
+  const top = Math.max(...row);
+  const reach = TIE * Math.max(...row.map(Math.abs));
+  return row.flatMap((x, t) => (x >= top - reach ? [t] : []));
 }
+
+/** The token of highest score in every sequence; -1 where several share it, as in the library. */
+export const optimalTokens = ({ scores }: Pick<Problem, "scores">): number[] =>
+  scores.map((row) => {
+    const best = bestTokens(row);
+    return best.length > 1 ? -1 : best[0];
+  });
 
 /**
  * (x_selected - x_t) z^T for all other tokens of all sequences.

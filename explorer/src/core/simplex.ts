@@ -1,7 +1,7 @@
 // The margin problem in l_1 and l_inf: its dual is a linear program, max <c, m> over m >= 0 with
 // <s, A^T m> <= 1 for all corners s of the unit ball, which has a vertex to start from: zero.
 
-import { accumulate, innerProduct } from "./double_double";
+import { accumulate, innerProduct, rest } from "./double_double";
 import type { Rows } from "./active_set";
 import { eliminate } from "./linear";
 
@@ -11,6 +11,8 @@ export interface Vertex {
   w: Float64Array;
   wl: Float64Array;
   multipliers: Float64Array;
+  /** What rounding took from the multipliers. */
+  multipliersLow?: Float64Array;
 }
 
 /** The corners of the ball: of l_1 the signed axes, of l_inf all vectors of signs. */
@@ -97,9 +99,25 @@ function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], b
     });
     accumulate(w, wl, change);
   }
+  // Multipliers: sum_j lambda_j <a_j, corner> = 1 on the tight corners.
   const transposed = matrix.map((_, i) => matrix[(i % k) * k + Math.floor(i / k)]);
-  const found = new Float64Array(k).fill(1);
-  if (!eliminate(transposed, found)) return null;
-  set.forEach((j, i) => (multipliers[j] = Math.max(0, found[i]) / length[j]));
-  return { w, wl, multipliers };
+  const column = new Float64Array(m);
+  const columnLow = new Float64Array(m);
+  const multipliersLow = new Float64Array(m);
+  const combined = new Float64Array(d);
+  const combinedLow = new Float64Array(d);
+  for (let again = 0; again < 4; again++) {
+    for (let b = 0; b < d; b++) {
+      for (let j = 0; j < m; j++) [column[j], columnLow[j]] = [rows[j * d + b], low[j * d + b]];
+      combined[b] = innerProduct(column, columnLow, 0, multipliers, multipliersLow, m);
+      combinedLow[b] = rest;
+    }
+    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), new Float64Array(d), d));
+    if (!eliminate(transposed.slice(), right)) return null;
+    const change = new Float64Array(m);
+    set.forEach((j, i) => (change[j] = right[i] / length[j]));
+    accumulate(multipliers, multipliersLow, change);
+  }
+  for (let j = 0; j < m; j++) if (multipliers[j] < 0) multipliers[j] = multipliersLow[j] = 0;
+  return { w, wl, multipliers, multipliersLow };
 }

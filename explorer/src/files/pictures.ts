@@ -60,7 +60,7 @@ export function sheetSvg(sheet: Sheet): string {
   for (const row of sheet.table.querySelectorAll("tbody tr")) {
     const [name, ...values] = Array.from(row.children, (cell) => cell.textContent ?? "").filter((_, k) => k < 3);
     text(name, columns[2], at, { fill: soft });
-    text(values.filter(Boolean).join("   ┊   "), WIDTH - GAP, at, { "text-anchor": "end" });
+    text(values.filter(Boolean).join("   |   "), WIDTH - GAP, at, { "text-anchor": "end" });
     at += 18;
   }
   for (const note of sheet.notes) {

@@ -25,8 +25,8 @@ const ROWS: Row[] = [
     const { support } = a.runs[k].attractor.solution;
     return [support.length ? `${support.filter(Boolean).length} of ${support.length}` : "–"];
   }) },
-  { name: "locally optimal", of: (a, _, k) => solved(a, k, () => (a.runs[k].attractor.locallyOptimal ? ["yes", "good"] : ["no", "bad"])) },
-  { name: "attention keeps", of: (a, moment) => {
+  { name: "locally optimal", of: (a, _, k) => solved(a, k, () => (!a.runs[k].attractor.solution.support.length ? ["–"] : a.runs[k].attractor.locallyOptimal ? ["yes", "good"] : ["no", "bad"])) },
+  { name: "keeps", of: (a, moment) => {
     if (!saturated(a.problem, moment.attention)) return ["several", "bad"];
     const good = best(moment.scores, moment.kept);
     return [`${moment.kept.map((t) => t + 1).join(" ")} ${good ? "best" : "not best"}`, good ? "good" : "bad"];

@@ -120,7 +120,7 @@ class Chart {
         cy: shown ? fixed(this.y(values[k])) : undefined });
     });
     const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1 ? 3 : 4) : "–"));
-    write(this.value, words.join(" ┊ "));
+    write(this.value, words.join(" | "));
     set(this.svg, { "aria-label": `${this.measure.words} at step ${moments[0].step}: ${words.join(" and ")}` });
   }
 }

@@ -58,7 +58,7 @@ export class Disk {
       runs.forEach((run, k) => {
         for (let i = 0; i < count; i++) {
           const d = line(run.steps.length, (r) =>
-            this.pixel(answers.direction(run.points.subarray(r * run.size, (r + 1) * run.size), i)), 0.8);
+            this.pixel(answers.direction(run.points, i, r * run.size)), 0.8);
           this.halos.take({ d });
           this.lines.take({ d, stroke: single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length], "stroke-dasharray": k ? "7 5" : undefined });
         }

@@ -98,7 +98,9 @@ export class Plane {
     if (shown.solution.status === "solved") {
       problem.keys.forEach((keys, i) => {
         const p = answers.direction(shown.solution.w, i);
-        this.slab(p, shown.solution.w, i, keys[shown.selection[i]], SEQUENCE[i % SEQUENCE.length]);
+        const { sequence, bounds } = shown.problem;
+        const bound = bounds[sequence.indexOf(i)] ?? 0; // zero where a sequence need not be separated
+        this.slab(p, shown.solution.w, i, bound, keys[shown.selection[i]], SEQUENCE[i % SEQUENCE.length]);
         if (!single) this.ray(p, SEQUENCE[i % SEQUENCE.length]);
       });
       if (single) this.ray(answers.direction(shown.solution.w, 0), "var(--accent)");
@@ -121,7 +123,7 @@ export class Plane {
   }
 
   /** Where <x, p> lies between that of the token kept and one less: no other token comes in. */
-  private slab(p: [number, number], w: ArrayLike<number>, i: number, kept: number[], color: string): void {
+  private slab(p: [number, number], w: ArrayLike<number>, i: number, bound: number, kept: number[], color: string): void {
     const length = Math.hypot(...p);
     const { answers } = this;
     if (!(length > 0)) return;
@@ -134,10 +136,10 @@ export class Plane {
     const far = 4 * this.reach;
     const edge = (back: number): string[] => [-1, 1].map((side) => this.at(
       kx - nx * back - side * ny * far, ky - ny * back + side * nx * far));
-    const [[a, b], [c, d]] = [edge(0), edge(1 / length)];
-    this.fills.take({ d: `M${a}L${b}L${d}L${c}Z`, fill: color });
+    const [[a, b], [c, d]] = [edge(0), edge(bound / length)];
+    if (bound > 0) this.fills.take({ d: `M${a}L${b}L${d}L${c}Z`, fill: color });
     this.edges.take({ d: `M${a}L${b}`, stroke: color, "stroke-dasharray": undefined, "stroke-linecap": undefined });
-    this.edges.take({ d: `M${c}L${d}`, stroke: color, "stroke-dasharray": "4 4", "stroke-linecap": undefined });
+    if (bound > 0) this.edges.take({ d: `M${c}L${d}`, stroke: color, "stroke-dasharray": "4 4", "stroke-linecap": undefined });
   }
 
   private ray(p: [number, number], color: string, dash?: string): void {
