@@ -110,6 +110,12 @@ export class Answers {
     return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
   }
 
+  /** Whether theory says which norm a training minimizes, or the state does. */
+  known(k: number): boolean {
+    const { norm, trainings, parameterization } = this.state;
+    return !!norm || core.isPredicted(trainings[k], trainings[k].parameterization ?? parameterization);
+  }
+
   /** The vector that scores the tokens of a sequence, as seen; the point begins at an entry of an array. */
   direction(points: ArrayLike<number>, i: number, first = 0): [number, number] {
     if (this.state.projection) return this.onto(this.full(Array.from(points).slice(first), i));
@@ -164,56 +170,30 @@ export class Answers {
     return core.headScores({ ...problemOf(this.state) }, heads!.subarray(at * d, (at + 1) * d));
   }
 
-  /** Whether a token scores as much as the one that is kept: the loss has nothing against it. */
-  private level = (selection: number[]) => (i: number, t: number): boolean =>
-    core.ties(this.problem.scores[i][t], this.problem.scores[i][selection[i]]);
-
   /** All selections of best tokens, where some are tied. */
   private choices(selection: number[]): number[][] {
     let found: number[][] = [[]];
     selection.forEach((t, i) => {
-      const row = this.problem.scores[i];
-      const top = Math.max(...row);
-      const offered = t >= 0 ? [t] : row.flatMap((score, s) => (core.ties(score, top) ? [s] : []));
+      const offered = t >= 0 ? [t] : core.bestTokens(this.problem.scores[i]);
       found = found.flatMap((one) => offered.map((s) => [...one, s])).slice(0, CHOICES);
     });
     return found;
   }
 
+  /** The solution for a selection; tokens that score as much as the kept one put no constraint on it. */
   private solved(selection: number[], name: NormName): Attractor {
     const { state, problem } = this;
     const norm = core.parseNorm(name)!;
     const known = state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
     if (known && core.sizeOf(problem) > OWN) return fromPython(known, core.constraints(problem, selection), norm);
-    const level = this.level(selection);
-    const ties = problem.scores.some((row, i) => row.some((_, t) => t !== selection[i] && level(i, t)));
-    if (!ties && state.parameterization !== "pv") return core.attractorOf(problem, norm, selection);
-    const supports = state.parameterization === "pv" ? this.supports(selection) : undefined;
-    const rows = core.constraints(problem, selection, supports, level);
-    const solution = core.solve(rows, norm);
-    const score = (i: number, t: number): number => problem.scores[i][t];
-    const good = solution.status === "solved";
-    return {
-      selection, problem: rows, solution,
-      locallyOptimal: good && solution.support.every((held, j) =>
-        !held || score(rows.sequence[j], rows.token[j]) < score(rows.sequence[j], selection[rows.sequence[j]])),
-      globallyOptimal: good && problem.scores.every((row, i) => core.ties(row[selection[i]], Math.max(...row))),
-    };
-  }
-
-  /** The sequences that hold the head of largest margin on the kept tokens. */
-  private supports(selection: number[]): boolean[] {
-    const { keys, labels } = this.state;
-    const rows = keys.flatMap((row, i) => row[selection[i]].map((x) => labels![i] * x));
-    const n = keys.length;
-    const { status, support } = core.solve({
-      size: keys[0][0].length, rows: Float64Array.from(rows), low: new Float64Array(rows.length), bounds: new Float64Array(n).fill(1),
-      count: n, sequence: Int32Array.from(keys, (_, i) => i), token: new Int32Array(n), tied: false,
-    }, core.frobenius);
-    return keys.map((_, i) => status !== "solved" || support[i]);
+    const supports = state.parameterization === "pv"
+      ? core.headSupport(problemOf(state), selection).supports : undefined;
+    return core.attractorOf(problem, norm, selection, supports, (i, t) =>
+      equal(problem.scores[i][t], problem.scores[i][selection[i]]));
   }
 }
 
+const equal = (a: number, b: number): boolean => Math.abs(a - b) <= 8 * Number.EPSILON * (Math.abs(a) + Math.abs(b));
 const least = (a: Attractor, b: Attractor): Attractor => (b.solution.value < a.solution.value ? b : a);
 
 function given(problem: Problem, path: NonNullable<State["paths"]>[number], width: number): Omit<Path, "parameterSize"> {
@@ -229,7 +209,7 @@ function fromPython(known: NonNullable<State["solutions"]>[number], problem: Con
   return {
     selection, problem, locallyOptimal: false, globallyOptimal: false,
     solution: { status: status as Attractor["solution"]["status"], norm, w: Float64Array.from(w), value, lower,
-      gap: 1 - lower / value, multipliers: new Float64Array(problem.count), support: [] },
+      gap: 1 - lower / value, feasible: status === "solved", multipliers: new Float64Array(problem.count), support: [] },
   };
 }
 

@@ -361,9 +361,12 @@ export class Explorer {
   private exactBasins(): void {
     delete this.host.dataset.painted;
     this.painter.forget();
-    if (!this.hasBasins) {
+    const { attractors, predicted: [{ solution }] } = this.answers;
+    const none = solution.status === "infeasible" && !attractors.length;
+    if (!this.hasBasins || none) {
       this.disk.clear();
-      this.caption("");
+      this.caption(this.hasBasins ? "the rim is infinity; no direction there attracts" : "");
+      this.host.dataset.painted = String(this.updates);
       return;
     }
     this.caption("the rim is infinity; basins: computing");

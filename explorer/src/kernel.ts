@@ -8,10 +8,14 @@ export function agreement(report: KernelReport | null | undefined, state: State,
   if (!report || (report.state ?? "") !== (state.id ?? "")) return "";
   if (report.message) return report.message;
   const parts: string[] = [];
+  let differs = false;
   if (report.status && report.status.toLowerCase() !== solution.status) {
     parts.push(`Python finds the problem ${report.status.toLowerCase()}`);
+    differs = true;
   } else if (report.value !== undefined && report.value !== null && solution.status === "solved") {
-    parts.push(`norm ${said(Math.abs(report.value / solution.value - 1))}`);
+    const off = Math.abs(report.value / solution.value - 1);
+    parts.push(`norm ${said(off)}`);
+    differs = off > NEAR;
   }
   report.ends?.forEach((end, k) => {
     const run = runs[k];
@@ -20,8 +24,11 @@ export function agreement(report: KernelReport | null | undefined, state: State,
     parts.push(`${report.ends!.length > 1 ? ["first path", "second path"][k] : "path"} ${said(off)}`);
   });
   if (!parts.length) return "";
+  const verb = differs ? "differs" : "agrees";
   const time = report.milliseconds === undefined ? "" : ` (${report.milliseconds.toFixed(0)} ms)`;
-  return `Python agrees: ${parts.join(", ")}${time}`.replace("agrees: Python finds", "finds");
+  return `Python ${verb}: ${parts.join(", ")}${time}`.replace("differs: Python finds", "finds");
 }
+
+const NEAR = 1e-6;
 
 const said = (x: number): string => (x < 1e-15 ? "to the last bit" : `to ${x.toExponential(0)}`);

@@ -54,7 +54,7 @@ export const best = (scores: number[][], kept: readonly number[]): boolean =>
 
 /** Whether several tokens of a sequence share the best score. */
 export const tied = (scores: number[][]): boolean =>
-  scores.some((row) => row.filter((score) => core.ties(score, Math.max(...row))).length > 1);
+  scores.some((row) => core.bestTokens(row).length > 1);
 
 /** What comes out, in a sentence or two. */
 export function verdict(answers: Answers, ends: Moment[]): string {

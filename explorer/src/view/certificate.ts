@@ -12,7 +12,7 @@ const solved = (answers: Answers, k: number, words: () => [string, Kind?]): [str
   answers.runs[k].attractor.solution.status === "solved" ? words() : ["–"];
 
 const ROWS: Row[] = [
-  { name: "norm", of: (a, _, k) => [normWords(a.runs[k].norm, a.problem.parameterization === "p")] },
+  { name: "norm", of: (a, _, k) => [normWords(a.runs[k].norm, a.problem.parameterization === "p") + (a.known(k) ? "" : ", none known")] },
   { name: (x) => `‖${x}*‖ at most`, of: (a, _, k) => solved(a, k, () => [a.runs[k].attractor.solution.value.toPrecision(9)]) },
   { name: (x) => `‖${x}*‖ at least`, of: (a, _, k) => solved(a, k, () => [a.runs[k].attractor.solution.lower.toPrecision(9)]) },
   { name: "gap", of: (a, _, k) => {
