@@ -81,7 +81,7 @@ def page(chromium):
 
 def assert_answered(shown):
     """The kernel answers at first, and again what is moved, and agrees."""
-    shown.until("document.querySelector('.attractor-explorer')?.explorer !== undefined", 120)
+    shown.until("e !== undefined", 120)
     words = shown.page.locator(".kernel")
     words.filter(has_text="Python agrees").wait_for()
     first, before = words.inner_text(), shown.state
