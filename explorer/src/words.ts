@@ -91,8 +91,9 @@ export function verdict(answers: Answers, ends: Moment[]): string {
   runs.forEach(({ ended, reason }, k) => {
     if (ended < 0) return;
     const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
-    const why = { stationary: ", as its gradient is zero", "below rounding": ", as steps are lost in rounding" }[reason] ?? "";
-    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}, at a gap of ${number(ends[k].scoreGap, 3)} between attention scores${why}.`);
+    const gap = `, at a gap of ${number(ends[k].scoreGap, 3)} between attention scores`;
+    const why = { stationary: `${runs[k].training.plain ? gap : ""}: its gradient is zero`, "below rounding": ": no digit changes any more" }[reason] ?? "";
+    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
   });
   if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");
