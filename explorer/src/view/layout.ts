@@ -32,7 +32,7 @@ export class Layout {
   readonly diskCaption = html("span");
   readonly legend = html("p", { class: "legend" });
   readonly foot = html("p", { class: "foot" });
-  readonly code = html("pre", { tabindex: 0 });
+  readonly code = html("pre", { tabindex: 0, "aria-label": "Python lines" });
   readonly panel = html("section", { class: "panel", hidden: "" , "aria-label": "Python" });
   private readonly said = html("p", { class: "unseen", role: "status", "aria-live": "polite" });
   private readonly menu = html("div", { hidden: "" });

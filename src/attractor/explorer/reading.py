@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attractor.errors import TiedTokensWarning
 from attractor.explorer.state import PARAMETERIZATIONS, State
 from attractor.geometry import Geometry, get_geometry
 from attractor.selection import Selection, optimal_tokens
@@ -93,7 +95,15 @@ def geometry_of(state: State) -> Geometry | None:
 
 
 def selection_of(state: State) -> Selection | None:
-    """The tokens that the margin problem keeps; None where training of the head decides it."""
+    """The tokens that the margin problem keeps; None where training of the head decides it.
+
+    Of tokens that tie for the highest score it is the first: they exert no force on each other.
+    """
     if "selection" in state:
         return Selection.from_index(tokens_of(state), state["selection"])
-    return None if trains_head(state) else optimal_tokens(tokens_of(state), head_of(state))
+    if trains_head(state):
+        return None
+    with warnings.catch_warnings():  # ties are seen
+        warnings.simplefilter("ignore", TiedTokensWarning)
+        mask = optimal_tokens(tokens_of(state), head_of(state)).mask
+    return Selection.from_index(tokens_of(state), mask.argmax(-1)[:, 0])

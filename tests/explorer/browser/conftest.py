@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+import time
 
 import pytest
 
@@ -60,7 +61,14 @@ class Shown:
         self.ready()
 
     def ready(self):
-        self.page.wait_for_function("document.querySelector('.attractor-explorer')?.explorer")
+        self.until("document.querySelector('.attractor-explorer')?.explorer !== undefined")
+
+    def until(self, expression, seconds=15):
+        """Waits for an expression to be true; pages forbid what playwright would wait with."""
+        end = time.monotonic() + seconds
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < end, expression
+            self.page.wait_for_timeout(20)
 
     def explorer(self, expression):
         """The value of an expression of the explorer ``e``."""
@@ -92,7 +100,7 @@ class Shown:
 
     def settled(self):
         """Waits until what was dragged has been let go, drawn, and saved."""
-        self.page.wait_for_function(
+        self.until(
             "(() => { const e = document.querySelector('.attractor-explorer').explorer;"
             " return !e.dragging && !e.frame && e.saved === JSON.stringify(e.state); })()"
         )

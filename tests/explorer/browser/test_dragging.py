@@ -25,16 +25,14 @@ def assert_agrees(shown):
 
 
 def test_a_token_follows_the_mouse(show):
-    shown = show("two-basins")
+    shown = show(scene_named("two-basins") | {"start": [-0.5, -0.1]})
     before, said = shown.state, shown.number(AT_MOST)
     x, y = shown.middle(shown.token(0, 0).locator("path"))
     mouse = shown.page.mouse
     mouse.move(x, y)
     mouse.down()
     mouse.move(x - 40, y + 25, steps=8)
-    shown.page.wait_for_function(
-        "document.querySelector('.attractor-explorer').explorer.updates > 0"
-    )
+    shown.until("document.querySelector('.attractor-explorer').explorer.updates > 0")
     while_held = shown.number(AT_MOST)
     assert while_held != said
     assert_agrees(shown)
@@ -48,25 +46,26 @@ def test_a_token_follows_the_mouse(show):
     assert abs(x2 - (x - 40)) < 2 and abs(y2 - (y + 25)) < 2
 
 
+def swipe(shown, start, end):
+    """A finger that goes from one place of the screen to another, as the browser's own events."""
+    session = shown.page.context.new_cdp_session(shown.page)
+    for part in range(11):
+        x, y = (a + (b - a) * part / 10 for a, b in zip(start, end, strict=True))
+        kind = "touchMove" if part else "touchStart"
+        points = [{"x": x, "y": y, "id": 1}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        shown.page.wait_for_timeout(20)
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def test_a_token_follows_a_finger(show):
     shown = show("two-basins", has_touch=True, is_mobile=True, width=412, height=915)
     before = shown.state
     mark = shown.token(1, 0).locator("path")
     mark.scroll_into_view_if_needed()
     x, y = shown.middle(mark)
-    session = shown.page.context.new_cdp_session(shown.page)
     scrolled = shown.page.evaluate("scrollY")
-
-    def touch(kind, *points):
-        session.send(
-            "Input.dispatchTouchEvent",
-            {"type": kind, "touchPoints": [{"x": px, "y": py, "id": 1} for px, py in points]},
-        )
-
-    touch("touchStart", (x, y))
-    for part in range(1, 9):
-        touch("touchMove", (x - 4 * part, y + 3 * part))
-    touch("touchEnd")
+    swipe(shown, (x, y), (x - 32, y + 24))
     shown.settled()
     assert shown.state["keys"][1][0] != before["keys"][1][0]
     assert shown.page.evaluate("scrollY") == scrolled  # the page did not move with it
@@ -77,14 +76,8 @@ def test_a_token_follows_a_finger(show):
 
 def test_a_page_scrolls_where_a_finger_meets_no_token(show):
     shown = show("two-basins", has_touch=True, is_mobile=True, width=412, height=600)
-    session = shown.page.context.new_cdp_session(shown.page)
-    title = shown.page.locator("h2").first
-    x, y = shown.middle(title)
-    session.send(
-        "Input.synthesizeScrollGesture",
-        {"x": x, "y": y, "yDistance": -300, "gestureSourceType": "touch", "speed": 3000},
-    )
-    assert shown.page.evaluate("scrollY") > 100
+    swipe(shown, (200, 500), (200, 300))
+    shown.until("scrollY > 100")
 
 
 def test_a_token_follows_the_keyboard_and_so_does_its_score(show):

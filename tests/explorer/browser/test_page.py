@@ -36,6 +36,7 @@ def test_a_change_is_undone_and_done_again(show):
     undo = shown.page.get_by_role("button", name="undo")
     undo.click()
     assert plain(shown.state) == plain(first) and undo.is_disabled()
+    shown.token(0, 0).focus()
     shown.page.keyboard.press("Control+Shift+Z")
     assert plain(shown.state) == plain(second)
     shown.page.keyboard.press("Control+z")
@@ -72,7 +73,9 @@ def test_token_files_are_solved_by_the_command(show, tmp_path, name, monkeypatch
     if loaded.parameterization == "v, p":  # whose tokens are known once it is trained
         words = ["check", str(path), "--json"]
     else:
-        words = ["solve", str(path), "--norm", shown.library.solution().geometry.name, "--json"]
+        kept = ",".join(map(str, shown.explorer("e.readings().predicted[0].selection")))
+        norm = shown.library.solution().geometry.name
+        words = ["solve", str(path), "--norm", norm, "--selection", kept, "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code in (0, 3), result.output
     if result.exit_code == 0 and words[0] == "solve":
@@ -121,11 +124,11 @@ def test_it_follows_the_page_while_that_becomes_dark(show):
     shown = show("two-basins", color_scheme="light")
     assert not shown.page.evaluate(DARK)
     shown.page.emulate_media(color_scheme="dark")
-    shown.page.wait_for_function(DARK)
+    shown.until(DARK)
     shown.page.evaluate("document.documentElement.dataset.theme = 'light'")
-    shown.page.wait_for_function(f"!({DARK})")
+    shown.until(f"!({DARK})")
     shown.page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    shown.page.wait_for_function(DARK)
+    shown.until(DARK)
 
 
 def test_training_is_played_in_few_pictures_where_motion_is_not_wanted(show):
