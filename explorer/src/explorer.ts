@@ -43,6 +43,7 @@ export class Explorer {
   private frame = 0;
   private dragging = false;
   private saved = "";
+  private shape = ""; // of what is on the page: tokens and what is trained
   private past: string[] = [];
   private future: string[] = [];
   private colors = new Map<string, number>();
@@ -177,8 +178,14 @@ export class Explorer {
     return true;
   }
 
+  private shapeNow(): string {
+    const { parameterization, keys } = this.state;
+    return JSON.stringify([this.scene, parameterization, keys.map((row) => row.length)]);
+  }
+
   /** All that depends on the number of tokens is made again. */
   private reset(): void {
+    this.shape = this.shapeNow();
     this.colors = new Map();
     this.disk.clear();
     this.paintTheme();
@@ -219,11 +226,7 @@ export class Explorer {
     if (this.entry() === this.saved) return;
     this.past.push(this.saved);
     this.future = [];
-    this.kernel = "";
-    this.compute();
-    this.draw();
-    this.exactBasins();
-    this.save();
+    this.restore(this.state);
   }
 
   private replace(state: State): void {
@@ -248,12 +251,10 @@ export class Explorer {
   }
 
   private restore(state: State): void {
-    const shape = (s: State): string => JSON.stringify([s.parameterization, s.keys.map((k) => k.length), s.title]);
-    const same = shape(state) === shape(this.state);
     this.state = state;
     this.kernel = "";
     this.pause();
-    if (same) {
+    if (this.shape === this.shapeNow()) {
       this.compute();
       this.draw();
       this.exactBasins();

@@ -119,7 +119,7 @@ class Chart {
       set(dot, { display: shown ? undefined : "none", cx: shown ? fixed(this.x(moments[k].step)) : undefined,
         cy: shown ? fixed(this.y(values[k])) : undefined });
     });
-    const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1 ? 3 : 4) : "–"));
+    const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1) : "–"));
     write(this.value, words.join(" | "));
     set(this.svg, { "aria-label": `${this.measure.words} at step ${moments[0].step}: ${words.join(" and ")}` });
   }
