@@ -36,12 +36,14 @@ export class Explorer {
   answers!: Answers;
   private scene: string;
   private base: State;
-  private readonly first: State;
+  private first: State;
   private part = 1; // of the path that is shown
+  private darkPage = false;
   private playing = 0;
   private frame = 0;
   private dragging = false;
   private saved = "";
+  private shape = ""; // of what is on the page: tokens and what is trained
   private past: string[] = [];
   private future: string[] = [];
   private colors = new Map<string, number>();
@@ -102,7 +104,10 @@ export class Explorer {
       if (contentRect.width) (target as SVGSVGElement).style.setProperty("--u", String(Math.round((100 * width) / contentRect.width) / 100));
     }));
     for (const picture of shadow.querySelectorAll("svg[viewBox]:not(.sample)")) this.sizes.observe(picture);
-    this.stopFollowing = followTheme(host, (dark) => this.paintTheme(dark));
+    this.stopFollowing = followTheme(host, (dark) => {
+      this.darkPage = dark;
+      this.paintTheme();
+    });
     model.on("change:state", this.listen);
     model.on("change:kernel", this.hear);
     if (address) addEventListener("hashchange", this.visit);
@@ -125,8 +130,12 @@ export class Explorer {
   /** Another scene of the list, or what the page had at first: "". */
   show(name: string, change: Partial<State> = {}): void {
     this.scene = name;
-    this.base = { ...structuredClone(findScene(name)?.state ?? this.first), theme: this.state.theme };
+    this.base = this.baseOf(name);
     this.replace({ ...structuredClone(this.base), ...change });
+  }
+
+  private baseOf(scene: string): State {
+    return { ...structuredClone(findScene(scene)?.state ?? this.first), theme: this.state.theme };
   }
 
   /** For tests. */
@@ -150,7 +159,7 @@ export class Explorer {
   }
 
   private begin(): void {
-    this.saved = JSON.stringify(this.state);
+    this.saved = this.entry();
     this.past = [];
     this.future = [];
     this.reset();
@@ -161,18 +170,25 @@ export class Explorer {
   private follow(): boolean {
     const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : this.first));
     if (!read) return false;
-    this.base = structuredClone(findScene(read.scene)?.state ?? this.first);
     this.scene = read.scene;
+    this.base = this.baseOf(read.scene);
     this.state = { ...read.state, theme: this.state.theme };
     this.begin();
     this.save();
     return true;
   }
 
+  private shapeNow(): string {
+    const { parameterization, keys } = this.state;
+    return JSON.stringify([this.scene, parameterization, keys.map((row) => row.length)]);
+  }
+
   /** All that depends on the number of tokens is made again. */
   private reset(): void {
+    this.shape = this.shapeNow();
     this.colors = new Map();
     this.disk.clear();
+    this.paintTheme();
     this.compute();
     this.plane.reset(this.answers);
     this.draw();
@@ -183,7 +199,7 @@ export class Explorer {
     const state = this.model.get("state");
     if (JSON.stringify(state) === JSON.stringify(this.state)) return;
     this.state = structuredClone(state);
-    this.base = structuredClone(state);
+    this.base = this.first = structuredClone(state);
     this.scene = "";
     this.begin();
   }
@@ -207,38 +223,38 @@ export class Explorer {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.dragging = false;
-    const text = JSON.stringify(this.state);
-    if (text === this.saved) return;
+    if (this.entry() === this.saved) return;
     this.past.push(this.saved);
     this.future = [];
-    this.kernel = "";
-    this.compute();
-    this.draw();
-    this.exactBasins();
-    this.save();
+    this.restore(this.state);
   }
 
   private replace(state: State): void {
-    const text = JSON.stringify(state);
-    if (text !== this.saved) this.past.push(this.saved);
+    this.past.push(this.saved);
     this.future = [];
     this.restore(state);
+  }
+
+  /** A step of the history: a state and the scene that it belongs to. */
+  private entry(): string {
+    return JSON.stringify([this.scene, this.state]);
   }
 
   private travel(from: string[], to: string[]): void {
     const text = from.pop();
     if (!text) return;
     to.push(this.saved);
-    this.restore(JSON.parse(text) as State);
+    const [scene, state] = JSON.parse(text) as [string, State];
+    this.scene = scene;
+    this.base = this.baseOf(scene);
+    this.restore(state);
   }
 
   private restore(state: State): void {
-    const shape = (s: State): string => JSON.stringify([s.parameterization, s.keys.map((k) => k.length), s.title]);
-    const same = shape(state) === shape(this.state);
     this.state = state;
     this.kernel = "";
     this.pause();
-    if (same) {
+    if (this.shape === this.shapeNow()) {
       this.compute();
       this.draw();
       this.exactBasins();
@@ -251,7 +267,7 @@ export class Explorer {
 
   private save(): void {
     this.state.id = Math.random().toString(36).slice(2, 10);
-    this.saved = JSON.stringify(this.state);
+    this.saved = this.entry();
     this.model.set("state", structuredClone(this.state));
     this.model.save_changes();
     if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
@@ -392,9 +408,9 @@ export class Explorer {
     write(this.layout.foot, `${exact}${cells}.${hidden}`);
   }
 
-  private paintTheme(page: boolean): void {
+  private paintTheme(): void {
     const { theme } = this.state;
-    const dark = theme === "dark" || (theme !== "light" && page);
+    const dark = theme === "dark" || (theme !== "light" && this.darkPage);
     this.layout.root.classList.toggle("dark", dark);
     this.none = getComputedStyle(this.layout.root).getPropertyValue("--none").trim() || "#cfcfcf";
     this.disk.repaint(this.colors, this.none);

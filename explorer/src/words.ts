@@ -31,12 +31,12 @@ export function normWords(name: NormName, prompt: boolean): string {
 const subscript = (text: string): string => [...text].map((c) => (c === "." ? "." : "₀₁₂₃₄₅₆₇₈₉"[Number(c)])).join("");
 
 /** A number in few letters; what is near one as its difference from one. */
-export function number(x: number, digits = 4): string {
+export function number(x: number, short = false): string {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "–";
   const size = Math.abs(x);
   if (size === 0) return "0";
-  if (size < 10 ** (1 - digits) || size >= 1e5) return x.toExponential(1).replace("e+", "e");
-  return String(Number(x.toPrecision(digits)));
+  if (size < (short ? 1e-2 : 1e-3) || size >= 1e5) return x.toExponential(1).replace("e+", "e");
+  return String(Number(x.toPrecision(!short ? 4 : size < 1 ? 2 : 3)));
 }
 
 export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
@@ -81,7 +81,8 @@ export function verdict(answers: Answers, ends: Moment[]): string {
     if (!saturated(problem, end.attention)) {
       const sequence = problem.keys.length > 1 ? " in one of the sequences" : "";
       const size = normWords(runs[k].norm, what === "prompt");
-      parts.push(`${runs.length > 1 ? `${who} does` : "Attention does"} not saturate: after ${steps(end.step)} its largest weight${sequence} is ${leastShare(problem.keys, end.attention)}, at a norm of ${number(end.norm)} in ${size}.`);
+      const verb = predicted.solution.status === "infeasible" ? "does not saturate" : "has not saturated";
+      parts.push(`${runs.length > 1 ? who : "Attention"} ${verb}: after ${steps(end.step)} its largest weight${sequence} is ${leastShare(problem.keys, end.attention)}, at a norm of ${number(end.norm)} in ${size}.`);
       return;
     }
     const good = best(end.scores, end.kept) ? "the best" : "not the best";
@@ -91,8 +92,9 @@ export function verdict(answers: Answers, ends: Moment[]): string {
   runs.forEach(({ ended, reason }, k) => {
     if (ended < 0) return;
     const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
-    const why = { stationary: ", as its gradient is zero", "below rounding": ", as steps are lost in rounding" }[reason] ?? "";
-    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}, at a gap of ${number(ends[k].scoreGap, 3)} between attention scores${why}.`);
+    const gap = `, at a gap of ${number(ends[k].scoreGap, true)} between attention scores`;
+    const why = { stationary: `${runs[k].training.plain ? gap : ""}: its gradient is zero`, "below rounding": ": no digit changes any more" }[reason] ?? "";
+    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
   });
   if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");

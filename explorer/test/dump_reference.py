@@ -158,7 +158,117 @@ def local() -> list[dict[str, Any]]:
     return out
 
 
-PARTS = {"margin": margin, "local": local}
+OPTIMIZERS = {
+    "normalized_gradient_descent": at.normalized_gradient_descent,
+    "gradient_descent": at.gradient_descent,
+    "mirror_descent": at.mirror_descent,
+    "sign_descent": at.sign_descent,
+    "greedy_coordinate_descent": at.greedy_coordinate_descent,
+    "spectral_descent": at.spectral_descent,
+}
+
+
+def optimizer_of(training: dict[str, Any]) -> at.Optimizer:
+    """The library's optimizer of a training of the page."""
+    settings = {k: v for k, v in training.items() if k not in ("optimizer", "plain")}
+    return OPTIMIZERS[training["optimizer"]](**settings)
+
+
+def trained_arrays(kind: str, start: np.ndarray) -> dict[str, np.ndarray]:
+    """Initial attention parameters by name, with axes of instances and trials."""
+    if kind == "KQ":
+        return {"K": start[:4].reshape(1, 1, 2, 2), "Q": start[4:].reshape(1, 1, 2, 2)}
+    if kind == "W":
+        return {"W": start.reshape(1, 1, 2, 2)}
+    return {"p": start[:2].reshape(1, 1, 2)}
+
+
+def paths() -> list[dict[str, Any]]:
+    """Paths of 2,000 steps: every parameterization, optimizer and loss, weight decay, plain gradients."""
+    rng = np.random.default_rng(41)
+    record = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
+    out = []
+    for number in range(84):
+        kind = ["p", "W", "KQ", "pv"][number % 4]
+        names = [name for name in OPTIMIZERS if kind != "p" or name != "spectral_descent"]
+        training: dict[str, Any] = {"optimizer": names[(number // 4) % len(names)], "learning_rate": 0.1}
+        if training["optimizer"] == "gradient_descent":
+            training["learning_rate"] = 1.0
+        if training["optimizer"] == "mirror_descent":
+            training["p"] = [1.5, 3, 1.75, 1.1][int(rng.integers(4))]
+        if rng.random() < 0.3:
+            training["weight_decay"] = [1e-3, 1e-2, 1e-12][int(rng.integers(3))]
+        plain = bool(rng.random() < 0.15)
+        if plain:
+            training["plain"] = True
+        one = problem(rng, "generic" if number % 3 else "planted", kind if kind != "pv" else "p")
+        one["parameterization"] = kind
+        one["loss"] = ["logistic", "exponential", "linear"][int(rng.integers(3))]
+        size = {"p": 2, "W": 4, "KQ": 8, "pv": 4}[kind]
+        start = np.round(0.5 * rng.normal(size=size), 3)
+        keys = np.array(one["keys"])
+        if kind == "pv":
+            one["labels"] = rng.choice([-1.0, 1.0], size=len(keys)).tolist()
+            tokens = at.Tokens(keys, np.ones((len(keys), 1)), one["labels"])
+            head: Any = at.LinearHead(start[2:])
+            layer: Any = at.Joint(at.PromptVector())
+        else:
+            case = case_of(one)
+            tokens, head, layer = case.tokens, case.head, kind
+        run = at.train(
+            tokens, head, optimizer_of(training), steps=2000, seeds=1, parameterization=layer, loss=one["loss"],
+            initial=trained_arrays(kind, start), record=record, kernel="plain" if plain else "exact",
+        )
+        data = run.data.isel(instance=0, seed=0, missing_dims="ignore")
+        names = {"p": ["p"], "W": ["W"], "KQ": ["K", "Q"], "pv": ["p", "head_weight"]}[kind]
+        points = [
+            np.asarray(data[name].transpose("step", ...).values).reshape(len(record), -1)
+            for name in names
+        ]
+        out.append({
+            "problem": one, "training": training, "start": start.tolist(), "steps": record,
+            "points": np.concatenate(points, axis=1).tolist(), "status": str(np.ravel(run.data["status"].values)[0]),
+        })
+    return out
+
+
+def basins() -> list[dict[str, Any]]:
+    """Maps of basins of prompts, several optimizers and norms."""
+    rng = np.random.default_rng(3)
+    out = []
+    trainings = [
+        {"optimizer": "normalized_gradient_descent", "learning_rate": 0.1},
+        {"optimizer": "mirror_descent", "learning_rate": 0.1, "p": 1.5},
+        {"optimizer": "sign_descent", "learning_rate": 0.1},
+        {"optimizer": "mirror_descent", "learning_rate": 0.1, "p": 3},
+        {"optimizer": "greedy_coordinate_descent", "learning_rate": 0.1},
+        {"optimizer": "gradient_descent", "learning_rate": 5.0},
+        {"optimizer": "normalized_gradient_descent", "learning_rate": 0.4},
+    ]
+    number = 0
+    while len(out) < 24:
+        one = problem(rng, ["planted", "planted", "one sequence", "duplicates", "grid"][number % 5], "p")
+        one["keys"], one["scores"] = [row[:4] for row in one["keys"][:3]], [row[:4] for row in one["scores"][:3]]
+        one["queries"] = one["queries"][:3]
+        one["loss"] = ["logistic", "logistic", "exponential", "linear"][number % 4]
+        training = trainings[number % len(trainings)]
+        number += 1
+        case = case_of(one)
+        extent, resolution = float([2, 4, 8][number % 3]), 24
+        found = at.basin_map(
+            case.tokens, case.head, optimizer_of(training), parameterization="p", loss=one["loss"],
+            extent=extent, resolution=resolution, steps=500, most_steps=4000,
+        )
+        out.append({
+            "problem": one, "training": training, "extent": extent, "resolution": resolution, "steps": 500,
+            "most": 4000, "selections": np.asarray(found.data["token"].values)[..., 0].tolist(),
+            "basin": found.data["basin"].values.tolist(),
+        })
+        print("basins", len(out), {k: int((found.data["basin"].values == k).sum()) for k in np.unique(found.data["basin"].values)}, flush=True)
+    return out
+
+
+PARTS = {"margin": margin, "local": local, "paths": paths, "basins": basins}
 
 
 def main() -> None:

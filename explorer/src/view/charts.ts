@@ -71,7 +71,7 @@ class Chart {
   private readonly labels = new Pool(this.marks, "text", { class: "soft" });
   private readonly curves = [0, 1].map((k) => svg("path", { fill: "none", stroke: RUN[k], "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": k ? "6 4" : undefined }));
   private readonly now = svg("path", { class: "now" });
-  private readonly nothing = svg("text", { class: "soft", x: (LEFT + RIGHT) / 2, y: (TOP + BOTTOM) / 2 + 4, "text-anchor": "middle" }, "no solution to compare");
+  private readonly nothing = svg("text", { class: "soft", x: (LEFT + RIGHT) / 2, y: (TOP + BOTTOM) / 2 + 4, "text-anchor": "middle" }, "no solution");
   private readonly dots = [0, 1].map((k) => svg("circle", { r: 3.5, fill: RUN[k], stroke: "var(--paper)", "stroke-width": 1.5 }));
   private x: (step: number) => number = () => LEFT;
   private y: (value: number) => number = () => BOTTOM;
@@ -119,7 +119,7 @@ class Chart {
       set(dot, { display: shown ? undefined : "none", cx: shown ? fixed(this.x(moments[k].step)) : undefined,
         cy: shown ? fixed(this.y(values[k])) : undefined });
     });
-    const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1 ? 3 : 4) : "–"));
+    const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1) : "–"));
     write(this.value, words.join(" | "));
     set(this.svg, { "aria-label": `${this.measure.words} at step ${moments[0].step}: ${words.join(" and ")}` });
   }

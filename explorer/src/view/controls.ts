@@ -1,7 +1,7 @@
 // How it is trained, and against which norm it is measured: one bar, folded on narrow screens.
 
-import type { LossName, OptimizerName, State, Training } from "../state";
-import { LOSSES, NORMS, normWords, number, OPTIMIZERS, steps } from "../words";
+import type { LossName, OptimizerName, Parameterization, State, Training } from "../state";
+import { LOSSES, NORMS, normWords, number, OPTIMIZERS, steps, TRAINED } from "../words";
 import { sample } from "./bars";
 import { html, write } from "./svg";
 
@@ -14,6 +14,7 @@ export class Controls {
   readonly element = html("details", { class: "controls" });
   private readonly summary = html("span");
   private readonly rows: TrainingRow[];
+  private readonly trained: HTMLSelectElement;
   private readonly norm: HTMLSelectElement;
   private readonly loss: HTMLSelectElement;
   private readonly horizon: HTMLSelectElement;
@@ -21,6 +22,7 @@ export class Controls {
 
   constructor(change: (edit: Edit) => void) {
     this.rows = [0, 1].map((k) => new TrainingRow(k, change));
+    this.trained = choice("what is trained", (value) => change((s) => retrain(s, value as Parameterization)));
     this.norm = choice("norm", (value) => change((s) => { if (value) s.norm = value; else delete s.norm; }));
     this.loss = choice("loss", (value) => change((s) => { s.loss = value as LossName; }), LOSSES.map((name) => [name, name]));
     this.horizon = choice("horizon", (value) => change((s) => { s.steps = Number(value); }));
@@ -28,7 +30,7 @@ export class Controls {
       const other = s.trainings[0].optimizer === "sign_descent" ? "normalized_gradient_descent" : "sign_descent";
       s.trainings.push({ optimizer: other, learning_rate: s.trainings[0].learning_rate });
     }));
-    const whole = html("div", { class: "training" }, labeled("norm", this.norm), labeled("loss", this.loss),
+    const whole = html("div", { class: "training" }, labeled("trains", this.trained), labeled("norm", this.norm), labeled("loss", this.loss),
       labeled("horizon", this.horizon), this.more);
     this.element.append(html("summary", {}, html("b", {}, "Training "), this.summary),
       html("div", { class: "bar" }, ...this.rows.map((row) => row.element), whole));
@@ -46,12 +48,32 @@ export class Controls {
     options(this.norm, [["", "that of the optimizer"], ...norms.map((name): [string, string] => [name, normWords(name, prompt)])]);
     this.norm.value = state.norm ?? "";
     this.loss.value = state.loss;
+    options(this.trained, TRAINED.filter(([name]) => (name === "pv") === (parameterization === "pv")));
+    this.trained.value = parameterization;
     const horizons = HORIZONS.includes(state.steps) ? HORIZONS : [...HORIZONS, state.steps].sort((a, b) => a - b);
     options(this.horizon, horizons.map((n) => [String(n), steps(n)]));
     this.horizon.value = String(state.steps);
     const fixed = !!state.paths;
+    this.trained.disabled = fixed || !!state.projection || parameterization === "pv";
     for (const one of [this.norm, this.loss, this.horizon, this.more]) one.disabled = fixed;
     write(this.summary, `${trainings.map((t) => `${OPTIMIZERS.find(([name]) => name === t.optimizer)![1]}, step ${number(t.learning_rate)}`).join("; ")}; ${steps(state.steps)}`);
+  }
+}
+
+const QUERIES = [[1, 0], [0, 1], [0.7, -0.7], [-0.7, 0.7]];
+
+/** Another thing is trained on the same tokens, from the middle; factors cannot leave zero. */
+function retrain(state: State, kind: Parameterization): void {
+  state.parameterization = kind;
+  state.start = { p: [0, 0], W: [0, 0, 0, 0], KQ: [0.1, 0.05, -0.05, 0.1, 0.1, -0.05, 0.05, 0.1], pv: [] }[kind];
+  if (kind !== "p" && state.queries.length < state.keys.length) {
+    state.queries = state.keys.map((_, i) => QUERIES[i % QUERIES.length]);
+  }
+  const matrix = kind !== "p";
+  if (!matrix && (state.norm === "spectral" || state.norm === "nuclear")) delete state.norm;
+  for (const training of state.trainings) {
+    delete training.parameterization;
+    if (!matrix && training.optimizer === "spectral_descent") training.optimizer = "normalized_gradient_descent";
   }
 }
 

@@ -20,7 +20,7 @@ export interface PlaneEvents {
 interface Mark { group: SVGGElement; path: SVGPathElement; label: SVGTextElement; number: SVGTSpanElement; score: SVGTSpanElement }
 
 export class Plane {
-  readonly element = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "tokens in the plane" });
+  readonly element = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "tokens in the plane: arrow keys move one, farther with shift, plus and minus change its score" });
   private readonly slabs = svg("g");
   private readonly arrows = svg("g");
   private readonly tokens = svg("g");
@@ -159,7 +159,7 @@ export class Plane {
     this.heads.take({ d: `M${at(tip, 0)}L${at(tip - 12, 5)}L${at(tip - 9, 0)}L${at(tip - 12, -5)}Z`, fill: color });
     if (!name) return;
     const [x, y] = at(tip + 11, 0).split(" ");
-    this.names.text(name, { x, y: fixed(Number(y) + 4), fill: color });
+    this.names.text(name, { x, y: fixed(Number(y) + 4) });
   }
 
   private mark(i: number, t: number, moves: boolean): Mark {
