@@ -90,7 +90,7 @@ class Firefox:
             target={"context": self.context},
         )  # fmt: skip
         assert found["type"] == "success", found
-        return json.loads(found["result"]["value"])
+        return json.loads(found["result"].get("value", "null"))
 
     def drag(self, start, end, kind="mouse"):
         """Presses a mouse or puts down a finger, moves it and lets it go."""

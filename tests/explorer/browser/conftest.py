@@ -61,20 +61,19 @@ class Shown:
         self.ready()
 
     def ready(self):
-        self.until("document.querySelector('.attractor-explorer')?.explorer !== undefined")
+        self.until("e !== undefined")
 
     def until(self, expression, seconds=15):
         """Waits for an expression to be true; pages forbid what playwright would wait with."""
         end = time.monotonic() + seconds
-        while not self.page.evaluate(expression):
+        while not self.explorer(expression):
             assert time.monotonic() < end, expression
             self.page.wait_for_timeout(20)
 
     def explorer(self, expression):
         """The value of an expression of the explorer ``e``."""
-        return self.page.evaluate(
-            f"(() => {{ const e = document.querySelector('.attractor-explorer').explorer;"
-            f" return {expression}; }})()"
+        return self.page.locator(".attractor-explorer").first.evaluate(
+            f"host => {{ const e = host.explorer; return {expression}; }}", timeout=120_000
         )
 
     @property
@@ -100,10 +99,7 @@ class Shown:
 
     def settled(self):
         """Waits until what was dragged has been let go, drawn, and saved."""
-        self.until(
-            "(() => { const e = document.querySelector('.attractor-explorer').explorer;"
-            " return !e.dragging && !e.frame && e.saved === JSON.stringify(e.state); })()"
-        )
+        self.until("!e.dragging && !e.frame && e.saved === JSON.stringify(e.state)")
 
     def save(self, item):
         """Chooses an item of the menu of what can be saved; returns what is downloaded."""
