@@ -452,7 +452,7 @@ export class Explorer {
     const color = (name: string): string => style.getPropertyValue(name).trim();
     const text = sheetSvg({
       title: this.layout.title.textContent!, point: this.layout.point.textContent!, verdict: this.layout.verdict.textContent!,
-      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas, opacity: Number(color("--pale")) }],
+      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas, opacity: Number(color("--basins")) }],
       bars: this.bars.element, charts: this.charts.pictures(), ...this.certificate.contents(),
       colors: { ink: color("--ink"), soft: color("--soft"), paper: color("--paper") },
     });

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from dump_gradients import gradients
 from exact_feasibility import constraint_rows, contradiction
 
 import attractor as at
+from attractor.analysis.basins import basin_map
 from attractor.files.case import Case
 from attractor.margin.relaxed import relaxed_problem
 
@@ -255,7 +257,7 @@ def basins() -> list[dict[str, Any]]:
         number += 1
         case = case_of(one)
         extent, resolution = float([2, 4, 8][number % 3]), 24
-        found = at.basin_map(
+        found = basin_map(
             case.tokens, case.head, optimizer_of(training), parameterization="p", loss=one["loss"],
             extent=extent, resolution=resolution, steps=500, most_steps=4000,
         )
@@ -268,7 +270,7 @@ def basins() -> list[dict[str, Any]]:
     return out
 
 
-PARTS = {"margin": margin, "local": local, "paths": paths, "basins": basins}
+PARTS = {"gradients": gradients, "margin": margin, "local": local, "paths": paths, "basins": basins}
 
 
 def main() -> None:

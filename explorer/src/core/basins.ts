@@ -13,7 +13,8 @@ const OPPOSING = Math.log(0.01);
 const ACTIVE = 1e-6;
 const TIE = 8 * Number.EPSILON;
 const CHECK_EVERY = 8;
-const DOUBLINGS = 4;
+/** Steps of the library after which runs are first judged. */
+const STEPS = 1000;
 
 export interface Held extends Attractor {
   index: number;
@@ -61,7 +62,7 @@ export class Basins {
    * `steps`, twice as many, and so on up to `most`. A locally optimal selection is believed as soon
    * as it holds by the same rule; any other may hold for long, and lose.
    */
-  follow(start: ArrayLike<number>, steps: number, most = steps * 2 ** DOUBLINGS): Held | null {
+  follow(start: ArrayLike<number>, most: number, steps = Math.min(STEPS, most)): Held | null {
     const w = Float64Array.from(start);
     const { gradient } = this;
     const step = makeStep(this.training, gradient, start);

@@ -34,7 +34,7 @@ export class Gradient {
   private readonly keys: Float64Array;
   private readonly gain: Float64Array;
   private readonly tie: Float64Array;
-  private readonly slopes: Float64Array; // log |loss'| where attention is on one token
+  private readonly slopes: Float64Array; // log |loss'| where attention is on one token; with a head, lengths of keys
   private readonly queries: Float64Array;
   private readonly labels: Float64Array;
   private readonly pull: Float64Array; // n x d, mantissa of sum_t m_t x_t
@@ -42,8 +42,8 @@ export class Gradient {
   private readonly logLoss: Float64Array;
   private readonly score: Float64Array;
   private readonly weight: Float64Array;
-  private readonly along: Float64Array; // W z of one sequence, or Q^T z
-  private readonly turned: Float64Array;
+  private readonly along: Float64Array; // W z of one sequence
+  private readonly turned: Float64Array; // Q^T z of each
   private readonly leader: Int32Array;
 
   constructor(problem: Problem, plain = false) {
@@ -68,7 +68,8 @@ export class Gradient {
     this.gain = new Float64Array(count);
     this.tie = new Float64Array(count);
     this.slopes = new Float64Array(count);
-    if (parameterization !== "pv") {
+    if (parameterization === "pv") keys.flat().forEach((key, t) => (this.slopes[t] = Math.hypot(...key)));
+    else {
       this.gain.set(problem.scores.flat());
       for (let t = 0; t < count; t++) {
         this.tie[t] = TIE * Math.abs(this.gain[t]);
@@ -83,7 +84,7 @@ export class Gradient {
     this.score = new Float64Array(count);
     this.weight = new Float64Array(count);
     this.along = new Float64Array(this.d);
-    this.turned = new Float64Array(this.d);
+    this.turned = new Float64Array(this.d * this.n);
     this.leader = new Int32Array(this.n);
   }
 
@@ -128,21 +129,17 @@ export class Gradient {
       for (let a = 0; a < d; a++) along[a] = w[a];
       return;
     }
-    if (kind === "KQ") this.turnQuery(w, i);
-    const width = kind === "KQ" ? d : e;
+    const factors = kind === "KQ";
+    for (let m = 0; m < d && factors; m++) {
+      let sum = 0;
+      for (let b = 0; b < e; b++) sum += queries[e * i + b] * w[d * d + b * d + m];
+      turned[d * i + m] = sum;
+    }
+    const [z, width] = factors ? [turned, d] : [queries, e];
     for (let a = 0; a < d; a++) {
       let sum = 0;
-      for (let b = 0; b < width; b++) sum += w[a * width + b] * (kind === "KQ" ? turned[b] : queries[e * i + b]);
+      for (let b = 0; b < width; b++) sum += w[a * width + b] * z[width * i + b];
       along[a] = sum;
-    }
-  }
-
-  /** Q^T z_i. */
-  private turnQuery(w: ArrayLike<number>, i: number): void {
-    const { d, e, turned, queries } = this;
-    for (let m = 0; m < d; m++) {
-      turned[m] = 0;
-      for (let b = 0; b < e; b++) turned[m] += queries[e * i + b] * w[d * d + b * d + m];
     }
   }
 
@@ -162,20 +159,16 @@ export class Gradient {
 
   /** With a trained head v, the scores and ties that it gives. */
   private readHead(w: ArrayLike<number>): void {
-    const { d, keys, start, gain, tie, labels } = this;
+    const { d, keys, start, gain, tie, labels, slopes } = this;
     let length = 0;
     for (let a = 0; a < d; a++) length += w[d + a] ** 2;
     length = Math.sqrt(length);
     for (let i = 0; i < this.n; i++) {
       for (let t = start[i]; t < start[i + 1]; t++) {
         let sum = 0;
-        let square = 0;
-        for (let a = 0; a < d; a++) {
-          sum += keys[d * t + a] * w[d + a];
-          square += keys[d * t + a] ** 2;
-        }
+        for (let a = 0; a < d; a++) sum += keys[d * t + a] * w[d + a];
         gain[t] = labels[i] * sum;
-        tie[t] = TIE * length * Math.sqrt(square);
+        tie[t] = TIE * length * slopes[t];
       }
     }
   }
@@ -309,9 +302,8 @@ export class Gradient {
           for (let b = 0; b < e; b++) mantissa[a * e + b] += share * pull[d * i + a] * queries[e * i + b];
         }
       } else {
-        this.turnQuery(w, i);
         for (let a = 0; a < d; a++) {
-          for (let m = 0; m < d; m++) mantissa[a * d + m] += share * pull[d * i + a] * turned[m];
+          for (let m = 0; m < d; m++) mantissa[a * d + m] += share * pull[d * i + a] * turned[d * i + m];
         }
         for (let m = 0; m < d; m++) {
           let along = 0;
@@ -395,7 +387,6 @@ export class Gradient {
         if (isLive(t)) mean += Math.exp(gaps[t] - live) * (gain[t] - gain[lead]);
       }
       mean /= total;
-      if (kind === "KQ") this.turnQuery(w, i);
       for (let t = start[i]; t < start[i + 1]; t++) {
         if (t === lead) continue;
         const own = isLive(t) ? gain[t] - gain[lead] - Math.exp(live) * mean : -mean;
@@ -405,7 +396,7 @@ export class Gradient {
         for (let a = 0; a < d; a++) {
           if (kind === "p" || kind === "pv") give(log, a, share * apart(a));
           else if (kind === "W") for (let b = 0; b < e; b++) give(log, a * e + b, share * apart(a) * queries[e * i + b]);
-          else for (let m = 0; m < d; m++) give(log, a * d + m, share * apart(a) * turned[m]);
+          else for (let m = 0; m < d; m++) give(log, a * d + m, share * apart(a) * turned[d * i + m]);
         }
         if (kind !== "KQ") continue;
         for (let m = 0; m < d; m++) {

@@ -86,8 +86,10 @@ function mover(
   /** Brings all arrays to one scale. */
   const gather = (): void => {
     if (arrays.length === 1) return;
-    const common = Math.max(...logScales);
+    let common = -Infinity;
+    for (let r = 0; r < arrays.length; r++) common = Math.max(common, logScales[r]);
     for (let r = 0; r < arrays.length; r++) {
+      if (logScales[r] === common) continue;
       const factor = common === -Infinity ? 0 : Math.exp(logScales[r] - common);
       for (let k = firsts[r]; k < firsts[r + 1]; k++) g[k] *= factor;
     }

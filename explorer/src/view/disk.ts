@@ -10,6 +10,7 @@ import { fixed, line, Pool, set, shape, svg } from "./svg";
 
 const SIZE = 440;
 const HALF = SIZE / 2;
+const SHADE = 150; // of 255
 export const RADIUS = 184;
 /** How far from the middle one unit of p is: 1 / 3 of the radius. */
 export const UNIT = 2;
@@ -133,7 +134,8 @@ export class Disk {
     for (let k = 0; k < numbers.length; k++) {
       if (numbers[k] < -1) continue; // outside
       const [red, green, blue] = numbers[k] < 0 ? gray : shades[numbers[k]];
-      image.data.set([red, green, blue, 255], 4 * k);
+      const border = [numbers[k + 1], numbers[k + cells]].some((other) => other > -2 && other !== numbers[k]);
+      image.data.set([red, green, blue, border ? 255 : SHADE], 4 * k); // borders are seen without color, too
     }
     if (this.canvas.width !== cells) this.canvas.width = this.canvas.height = cells;
     this.canvas.getContext("2d")!.putImageData(image, 0, 0);
