@@ -134,6 +134,11 @@ export class Explorer {
     this.replace({ ...structuredClone(this.base), ...change });
   }
 
+  /** Whether what is seen is saved: nothing is dragged, and no frame is due. */
+  get settled(): boolean {
+    return !this.dragging && !this.frame && this.saved === this.entry();
+  }
+
   private baseOf(scene: string): State {
     return { ...structuredClone(findScene(scene)?.state ?? this.first), theme: this.state.theme };
   }

@@ -99,7 +99,7 @@ class Shown:
 
     def settled(self):
         """Waits until what was dragged has been let go, drawn, and saved."""
-        self.until("!e.dragging && !e.frame && e.saved === JSON.stringify(e.state)")
+        self.until("e.settled")
 
     def save(self, item):
         """Chooses an item of the menu of what can be saved; returns what is downloaded."""
