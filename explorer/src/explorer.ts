@@ -252,7 +252,9 @@ export class Explorer {
     const [scene, state] = JSON.parse(text) as [string, State];
     this.scene = scene;
     this.base = this.baseOf(scene);
+    const focused = this.host.shadowRoot!.activeElement as HTMLButtonElement | null;
     this.restore(state);
+    if (focused?.disabled) this.layout.root.focus({ preventScroll: true }); // it would hear no Ctrl+Z
   }
 
   private restore(state: State): void {
@@ -278,8 +280,6 @@ export class Explorer {
     if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
     this.layout.undo.disabled = !this.past.length;
     this.layout.redo.disabled = !this.future.length;
-    // A button that is disabled hears no keys, and so would keep Ctrl+Z from us.
-    if ((this.host.shadowRoot!.activeElement as HTMLButtonElement | null)?.disabled) this.layout.root.focus({ preventScroll: true });
     this.layout.say(this.verdict);
     this.host.dispatchEvent(new CustomEvent("explorer-change", { detail: this.state, bubbles: true, composed: true }));
   }
