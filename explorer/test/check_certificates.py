@@ -1,10 +1,10 @@
-"""Checks the bounds of the browser in arithmetic without rounding, after `node --test test/margin.test.mjs`.
+"""Checks the browser's bounds without rounding, after `node --test test/margin.test.mjs`.
 
     python explorer/test/check_certificates.py
 
-A lower bound has to be no higher than what the multipliers prove, a value no lower than the norm of a matrix
-that meets all constraints, and a contradiction has to vanish exactly for some multipliers on the same constraints.
-Norms are computed to 60 digits.
+A lower bound has to be no higher than what the multipliers prove, a value no lower than the norm of
+a matrix that meets all constraints, and a contradiction has to vanish exactly for some multipliers
+on the same constraints. Norms are computed to 60 digits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def dual_norm(name: str, entries: list[Fraction]) -> mp.mpf:
     if math.isinf(p):
         return norm("l_1", entries)
     power = mp.mpf(p) / (mp.mpf(p) - 1)
-    return mp.fsum(abs(mp.mpf(v.numerator) / v.denominator) ** power for v in entries) ** (1 / power)
+    return mp.fsum(abs(mp.mpf(v.numerator) / v.denominator) ** power for v in entries) ** (
+        1 / power
+    )
 
 
 def main() -> None:
@@ -75,7 +77,10 @@ def main() -> None:
             for a, b in zip(evidence["multipliers"], evidence["multipliersLow"], strict=True)
         ]
         assert min(weights) >= 0
-        combined = [sum(w * row[k] for w, row in zip(weights, rows, strict=True)) for k in range(len(rows[0]))]
+        combined = [
+            sum(w * row[k] for w, row in zip(weights, rows, strict=True))
+            for k in range(len(rows[0]))
+        ]
         total = sum(w * b for w, b in zip(weights, bounds, strict=True))
         if total:
             proved = mp.mpf(total.numerator) / total.denominator / dual_norm(name, combined)
@@ -84,7 +89,10 @@ def main() -> None:
             counts["lower bounds"] += 1
         if answer["value"] is None or not answer["value"]:
             continue
-        w = [Fraction(float(a)) + Fraction(float(b)) for a, b in zip(evidence["w"], evidence["wl"], strict=True)]
+        w = [
+            Fraction(float(a)) + Fraction(float(b))
+            for a, b in zip(evidence["w"], evidence["wl"], strict=True)
+        ]
         margins = [sum(a * b for a, b in zip(row, w, strict=True)) for row in rows]
         least = min(m for m, b in zip(margins, bounds, strict=True) if b)
         assert least > 0

@@ -1,4 +1,4 @@
-"""Gradients of the library and of 1,300 digits, at score gaps up to 2,000; a part of `dump_reference.py`."""
+"""Gradients of the library and of 1,300 digits; a part of `dump_reference.py`."""
 
 from __future__ import annotations
 
@@ -60,32 +60,54 @@ def _one(rng: np.random.Generator, kind: str, d: int, loss: str, gap: float) -> 
     parameters: Any = w[:d] if kind in ("p", "pv") else w.reshape(-1, d)
     if kind == "KQ":
         parameters = KeyQueryFactors(*w.reshape(2, d, d))
-    layer: Any = {"p": PromptVector(), "W": AttentionMatrix(), "KQ": KeyQuery(), "pv": Joint(PromptVector())}[kind]
+    layer: Any = {
+        "p": PromptVector(),
+        "W": AttentionMatrix(),
+        "KQ": KeyQuery(),
+        "pv": Joint(PromptVector()),
+    }[kind]
     if kind == "pv":
         tokens, head = at.Tokens(keys, np.ones((n, 1)), labels), at.LinearHead(w[d:])
     else:
         z = np.ones((n, 1)) if kind == "p" else queries
-        tokens, head = at.Tokens(keys, z, np.ones(n), values=scores[..., None]), at.LinearHead(np.ones(1))
+        tokens, head = (
+            at.Tokens(keys, z, np.ones(n), values=scores[..., None]),
+            at.LinearHead(np.ones(1)),
+        )
     found = {}
     with double_precision():
         rows = attention_rows(tokens, head=head)
         given = jax.tree.map(jnp.asarray, parameters)
-        functions = {"library": scaled_gradient, "entries": entrywise_gradient, "plain": plain_gradient}
+        functions = {
+            "library": scaled_gradient,
+            "entries": entrywise_gradient,
+            "plain": plain_gradient,
+        }
         for name, function in functions.items():
             gradient = function(layer, get_loss(loss), given, head, rows)
             leaves = jax.tree.leaves(gradient.attention)
             leaves += jax.tree.leaves(gradient.head) if kind == "pv" else []
             found[name] = [
-                {"m": np.ravel(leaf.mantissa).tolist(), "s": np.ravel(np.maximum(leaf.log_scale, -1e300)).tolist()}
+                {
+                    "m": np.ravel(leaf.mantissa).tolist(),
+                    "s": np.ravel(np.maximum(leaf.log_scale, -1e300)).tolist(),
+                }
                 for leaf in leaves
             ]
-    shown = {"parameterization": kind, "loss": loss, "keys": keys.tolist(), "scores": scores.tolist()}
+    shown = {
+        "parameterization": kind,
+        "loss": loss,
+        "keys": keys.tolist(),
+        "scores": scores.tolist(),
+    }
     shown |= {"queries": queries.tolist(), "labels": labels.tolist()}
     exact = [_packed(leaf) for leaf in _exact(kind, keys, scores, labels, queries, w, loss)]
     return {"problem": shown, "gap": gap, "w": w.tolist(), **found, "oracle": exact}
 
 
-def _attention_scores(kind: str, keys: np.ndarray, queries: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _attention_scores(
+    kind: str, keys: np.ndarray, queries: np.ndarray, w: np.ndarray
+) -> np.ndarray:
     d = keys.shape[-1]
     if kind in ("p", "pv"):
         return keys @ w[:d]
@@ -94,10 +116,16 @@ def _attention_scores(kind: str, keys: np.ndarray, queries: np.ndarray, w: np.nd
 
 
 def _exact(
-    kind: str, keys: np.ndarray, scores: np.ndarray, labels: np.ndarray, queries: np.ndarray, w: np.ndarray, loss: str
+    kind: str,
+    keys: np.ndarray,
+    scores: np.ndarray,
+    labels: np.ndarray,
+    queries: np.ndarray,
+    w: np.ndarray,
+    loss: str,
 ) -> list[list[mp.mpf]]:
     """The formula as it stands in textbooks, in digits enough for what cancels."""
-    n, T, d = keys.shape
+    n, _, d = keys.shape
     number = np.vectorize(mp.mpf, otypes=[object])
     x, y, v = number(keys), number(labels), number(w)
     z = number(queries) if kind in ("W", "KQ") else np.full((n, 1), mp.mpf(1), dtype=object)
@@ -111,9 +139,10 @@ def _exact(
         weights = np.array([mp.exp(one - max(s)) for one in s], dtype=object)
         share = weights / weights.sum()
         margin = share @ gain
-        slope = {"logistic": lambda m: 1 / (1 + mp.exp(m)), "exponential": lambda m: mp.exp(-m)}.get(
-            loss, lambda m: mp.mpf(1)
-        )(margin)
+        slope = {
+            "logistic": lambda m: 1 / (1 + mp.exp(m)),
+            "exponential": lambda m: mp.exp(-m),
+        }.get(loss, lambda m: mp.mpf(1))(margin)
         G -= np.outer((slope / n * share * (gain - margin)) @ x[i], z[i])
         head -= slope / n * y[i] * (share @ x[i])
     if kind == "KQ":

@@ -1,9 +1,10 @@
 """Answers of the library that `node --test` compares the browser's arithmetic with.
 
-    PYTHONPATH=src python explorer/test/dump_reference.py [margin gradients paths basins local]
+    PYTHONPATH=src python explorer/test/dump_reference.py [gradients margin local paths basins]
 
-writes `explorer/build/reference/*.json`, or the parts that are named. With `--small`, a part of each goes to
-`explorer/test/reference/*.json.gz`, which is kept with the source. Everything follows from seeds.
+writes `explorer/build/reference/*.json`, or the parts that are named, in about half an hour. With
+`--small`, a part of each goes from there to `explorer/test/reference/*.json.gz`, which is kept with
+the source. Everything follows from seeds. The gradients need mpmath, as `check_certificates.py` does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from dump_gradients import gradients
 from exact_feasibility import constraint_rows, contradiction
 
@@ -29,13 +29,39 @@ from attractor.margin.relaxed import relaxed_problem
 HERE = Path(__file__).parent
 SMALL = "--small" in sys.argv
 NORMS = {
-    "p": ["frobenius", "l_1", "l_1.1", "l_1.25", "l_1.5", "l_1.75", "l_2.5", "l_3", "l_4", "l_inf", "l_1.02", "l_7"],
-    "W": ["frobenius", "l_1", "l_1.1", "l_1.25", "l_1.5", "l_1.75", "l_2.5", "l_3", "l_4", "l_inf", "spectral", "nuclear"],
+    "p": [
+        "frobenius",
+        "l_1",
+        "l_1.1",
+        "l_1.25",
+        "l_1.5",
+        "l_1.75",
+        "l_2.5",
+        "l_3",
+        "l_4",
+        "l_inf",
+        "l_1.02",
+        "l_7",
+    ],
+    "W": [
+        "frobenius",
+        "l_1",
+        "l_1.1",
+        "l_1.25",
+        "l_1.5",
+        "l_1.75",
+        "l_2.5",
+        "l_3",
+        "l_4",
+        "l_inf",
+        "spectral",
+        "nuclear",
+    ],
 }
 
 
 def problem(rng: np.random.Generator, family: str, kind: str) -> dict[str, Any]:
-    """Keys, scores and queries of one problem of a family, with few digits where that leaves it what it is."""
+    """One problem of a family, with few digits where that leaves it what it is."""
     n, T = int(rng.integers(1, 5)), int(rng.integers(2, 8))
     if family == "one sequence":
         n = 1
@@ -57,7 +83,11 @@ def problem(rng: np.random.Generator, family: str, kind: str) -> dict[str, Any]:
             keys[i] = keys[i][np.argsort(-keys[i] @ along)]
             scores[i] = np.sort(scores[i])[::-1]
     if family == "grid":
-        keys, queries, digits = rng.integers(-2, 3, size=keys.shape), rng.integers(-2, 3, size=queries.shape), 0
+        keys, queries, digits = (
+            rng.integers(-2, 3, size=keys.shape),
+            rng.integers(-2, 3, size=queries.shape),
+            0,
+        )
     if family == "collinear":
         line = rng.integers(-3, 4, size=2) if rng.random() < 0.7 else rng.normal(size=2)
         keys = rng.integers(-4, 5, size=(n, T, 1)) * line + rng.integers(-2, 3, size=(n, 1, 2))
@@ -80,7 +110,12 @@ def problem(rng: np.random.Generator, family: str, kind: str) -> dict[str, Any]:
         b = -np.array([np.cos(turn + angle), np.sin(turn + angle)])
         keys, scores = np.array([[a, [0, 0]], [b, [0, 0]]]), np.array([[1.0, 0], [1, 0]])
         queries = np.repeat(np.round(rng.normal(size=(1, 2)), 3), 2, axis=0)
-    found = {"parameterization": kind, "loss": "logistic", "keys": keys.tolist(), "scores": scores.tolist()}
+    found = {
+        "parameterization": kind,
+        "loss": "logistic",
+        "keys": keys.tolist(),
+        "scores": scores.tolist(),
+    }
     found["queries"] = queries.tolist()
     if family == "one token":
         for name in ("keys", "scores"):
@@ -92,9 +127,25 @@ def problem(rng: np.random.Generator, family: str, kind: str) -> dict[str, Any]:
 
 
 FAMILIES = [
-    "generic", "crowded", "generic", "crowded", "planted", "grid", "collinear", "duplicates", "one sequence",
-    "two tokens", "one token", "tied scores", "scaled", "opposed", "relaxed", "parallel queries", "planted",
-    "crowded", "crowded",
+    "generic",
+    "crowded",
+    "generic",
+    "crowded",
+    "planted",
+    "grid",
+    "collinear",
+    "duplicates",
+    "one sequence",
+    "two tokens",
+    "one token",
+    "tied scores",
+    "scaled",
+    "opposed",
+    "relaxed",
+    "parallel queries",
+    "planted",
+    "crowded",
+    "crowded",
 ]
 
 
@@ -154,7 +205,9 @@ def local() -> list[dict[str, Any]]:
         found = []
         for index in itertools.product(*(range(len(row)) for row in one["keys"])):
             selection = at.Selection.from_index(case.tokens, list(index))
-            if bool(at.check_local_optimality(case.tokens, case.head, selection, geometry=norm).holds):
+            if bool(
+                at.check_local_optimality(case.tokens, case.head, selection, geometry=norm).holds
+            ):
                 found.append(list(index))
         out.append({"problem": one, "norm": norm, "selections": found})
     return out
@@ -186,14 +239,17 @@ def trained_arrays(kind: str, start: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def paths() -> list[dict[str, Any]]:
-    """Paths of 2,000 steps: every parameterization, optimizer and loss, weight decay, plain gradients."""
+    """Paths of 2,000 steps: every parameterization, optimizer and loss, with decay, plain."""
     rng = np.random.default_rng(41)
     record = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
     out = []
     for number in range(84):
         kind = ["p", "W", "KQ", "pv"][number % 4]
         names = [name for name in OPTIMIZERS if kind != "p" or name != "spectral_descent"]
-        training: dict[str, Any] = {"optimizer": names[(number // 4) % len(names)], "learning_rate": 0.1}
+        training: dict[str, Any] = {
+            "optimizer": names[(number // 4) % len(names)],
+            "learning_rate": 0.1,
+        }
         if training["optimizer"] == "gradient_descent":
             training["learning_rate"] = 1.0
         if training["optimizer"] == "mirror_descent":
@@ -218,8 +274,16 @@ def paths() -> list[dict[str, Any]]:
             case = case_of(one)
             tokens, head, layer = case.tokens, case.head, kind
         run = at.train(
-            tokens, head, optimizer_of(training), steps=2000, seeds=1, parameterization=layer, loss=one["loss"],
-            initial=trained_arrays(kind, start), record=record, kernel="plain" if plain else "exact",
+            tokens,
+            head,
+            optimizer_of(training),
+            steps=2000,
+            seeds=1,
+            parameterization=layer,
+            loss=one["loss"],
+            initial=trained_arrays(kind, start),
+            record=record,
+            kernel="plain" if plain else "exact",
         )
         data = run.data.isel(instance=0, seed=0, missing_dims="ignore")
         names = {"p": ["p"], "W": ["W"], "KQ": ["K", "Q"], "pv": ["p", "head_weight"]}[kind]
@@ -227,10 +291,16 @@ def paths() -> list[dict[str, Any]]:
             np.asarray(data[name].transpose("step", ...).values).reshape(len(record), -1)
             for name in names
         ]
-        out.append({
-            "problem": one, "training": training, "start": start.tolist(), "steps": record,
-            "points": np.concatenate(points, axis=1).tolist(), "status": str(np.ravel(run.data["status"].values)[0]),
-        })
+        out.append(
+            {
+                "problem": one,
+                "training": training,
+                "start": start.tolist(),
+                "steps": record,
+                "points": np.concatenate(points, axis=1).tolist(),
+                "status": str(np.ravel(run.data["status"].values)[0]),
+            }
+        )
     return out
 
 
@@ -249,8 +319,13 @@ def basins() -> list[dict[str, Any]]:
     ]
     number = 0
     while len(out) < 24:
-        one = problem(rng, ["planted", "planted", "one sequence", "duplicates", "grid"][number % 5], "p")
-        one["keys"], one["scores"] = [row[:4] for row in one["keys"][:3]], [row[:4] for row in one["scores"][:3]]
+        one = problem(
+            rng, ["planted", "planted", "one sequence", "duplicates", "grid"][number % 5], "p"
+        )
+        one["keys"], one["scores"] = (
+            [row[:4] for row in one["keys"][:3]],
+            [row[:4] for row in one["scores"][:3]],
+        )
         one["queries"] = one["queries"][:3]
         one["loss"] = ["logistic", "logistic", "exponential", "linear"][number % 4]
         training = trainings[number % len(trainings)]
@@ -258,33 +333,69 @@ def basins() -> list[dict[str, Any]]:
         case = case_of(one)
         extent, resolution = float([2, 4, 8][number % 3]), 24
         found = basin_map(
-            case.tokens, case.head, optimizer_of(training), parameterization="p", loss=one["loss"],
-            extent=extent, resolution=resolution, steps=500, most_steps=4000,
+            case.tokens,
+            case.head,
+            optimizer_of(training),
+            parameterization="p",
+            loss=one["loss"],
+            extent=extent,
+            resolution=resolution,
+            steps=500,
+            most_steps=4000,
         )
-        out.append({
-            "problem": one, "training": training, "extent": extent, "resolution": resolution, "steps": 500,
-            "most": 4000, "selections": np.asarray(found.data["token"].values)[..., 0].tolist(),
-            "basin": found.data["basin"].values.tolist(),
-        })
-        print("basins", len(out), {k: int((found.data["basin"].values == k).sum()) for k in np.unique(found.data["basin"].values)}, flush=True)
+        out.append(
+            {
+                "problem": one,
+                "training": training,
+                "extent": extent,
+                "resolution": resolution,
+                "steps": 500,
+                "most": 4000,
+                "selections": np.asarray(found.data["token"].values)[..., 0].tolist(),
+                "basin": found.data["basin"].values.tolist(),
+            }
+        )
+        print(
+            "basins",
+            len(out),
+            {
+                k: int((found.data["basin"].values == k).sum())
+                for k in np.unique(found.data["basin"].values)
+            },
+            flush=True,
+        )
     return out
 
 
+KEPT = {"gradients": 6, "margin": 3, "paths": 2}
+"""Every which one is kept with the source."""
 PARTS = {"gradients": gradients, "margin": margin, "local": local, "paths": paths, "basins": basins}
 
 
 def main() -> None:
     """Writes the parts."""
     warnings.filterwarnings("ignore")
+    whole = HERE.parent / "build" / "reference"
+    whole.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in sys.argv[1:] if not name.startswith("--")] or list(PARTS)
     for name in wanted:
+        path = whole / f"{name}.json"
+        if SMALL:
+            kept = json.loads(path.read_text(), parse_constant=float)[:: KEPT.get(name, 1)]
+            (HERE / "reference").mkdir(exist_ok=True)
+            packed = gzip.compress(as_text(kept).encode(), mtime=0)
+            (HERE / "reference" / f"{name}.json.gz").write_bytes(packed)
+            print(name, len(kept), f"{len(packed) / 1000:.0f} kB")
+            continue
         found = PARTS[name]()
-        # JSON has no infinity, but a number beyond floating point reads as one.
-        text = json.dumps(found, separators=(",", ":")).replace("Infinity", "1e999").replace("NaN", "null")
-        folder = HERE.parent / "build" / "reference"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(text)
-        print(name, len(found), f"{len(gzip.compress(text.encode())) / 1000:.0f} kB", flush=True)
+        path.write_text(as_text(found))
+        print(name, len(found), flush=True)
+
+
+def as_text(found: list[dict[str, Any]]) -> str:
+    """JSON has no infinity, but a number beyond floating point reads as one."""
+    text = json.dumps(found, separators=(",", ":"))
+    return text.replace("Infinity", "1e999").replace("NaN", "null")
 
 
 if __name__ == "__main__":

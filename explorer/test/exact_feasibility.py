@@ -6,8 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 
-def constraint_rows(problem: dict[str, Any], selection: list[int]) -> tuple[list[list[Fraction]], list[int]]:
-    """The a_j as the library forms them: differences of keys rounded once, products with queries exact."""
+def constraint_rows(
+    problem: dict[str, Any], selection: list[int]
+) -> tuple[list[list[Fraction]], list[int]]:
+    """The a_j as the library has them: differences of keys rounded, products with queries exact."""
     rows, bounds = [], []
     supports = problem.get("supports") or [True] * len(problem["keys"])
     for keys, kept, query, support in zip(
@@ -23,7 +25,7 @@ def constraint_rows(problem: dict[str, Any], selection: list[int]) -> tuple[list
 
 
 def contradiction(rows: list[list[Fraction]], bounds: list[int]) -> list[Fraction] | None:
-    """Multipliers m >= 0 with sum m_j a_j = 0 and <bounds, m> = 1; None where there are none: it is feasible.
+    """Multipliers m >= 0 with sum m_j a_j = 0 and <bounds, m> = 1; None where it is feasible.
 
     The first phase of the simplex method with Bland's rule, which ends.
     """
@@ -41,7 +43,8 @@ def contradiction(rows: list[list[Fraction]], bounds: list[int]) -> list[Fractio
                     found[column] = table[r][-1]
             return found
         entering = next(
-            (j for j in range(count) if j not in basis and sum(table[r][j] for r in open_rows) > 0), None
+            (j for j in range(count) if j not in basis and sum(table[r][j] for r in open_rows) > 0),
+            None,
         )
         if entering is None:
             return None

@@ -4,6 +4,7 @@
 
 import { accumulate, innerProduct } from "./double_double";
 import { solveSymmetric } from "./linear";
+import { lpNorm } from "./norms";
 
 export interface Rows {
   size: number;
@@ -14,6 +15,7 @@ export interface Rows {
 }
 
 const DEPENDENT = 4e-15;
+const ROUNDING = 4e-16;
 const NEGLIGIBLE = 1e-12;
 const EXCHANGES = 400;
 const NEWTON_STEPS = 200;
@@ -41,6 +43,7 @@ export class ActiveSet {
   private readonly y: Float64Array;
   private readonly change: Float64Array;
   private readonly weights: Float64Array;
+  private readonly spread: Float64Array; // sums of the absolute entries of rows
 
   constructor(private readonly problem: Rows) {
     const { size: d, count: m } = problem;
@@ -49,6 +52,7 @@ export class ActiveSet {
     [this.multipliers, this.length, this.c, this.mu] = [vector(m), vector(m), vector(m), vector(m)];
     [this.target, this.change, this.q, this.r] = [vector(d + 1), vector(d + 1), vector(d * d), vector(d * d)];
     this.a = vector(m * d);
+    this.spread = Float64Array.from({ length: m }, (_, j) => lpNorm(1, problem.rows.subarray(j * d, j * d + d)));
     this.weigh(vector(d).fill(1));
   }
 
@@ -78,22 +82,19 @@ export class ActiveSet {
   /** Solves, from the set and the multipliers of the last solution if any; false where that did not end. */
   solve(p: number): boolean {
     if (this.conflict) return true;
-    const { problem: { count: m, size: d, rows, bounds }, mu, c, w, length, unit, set } = this;
+    const { problem: { count: m, size: d, rows, bounds }, mu, c, w, length, unit, set, spread } = this;
     this.reach(p);
     for (let exchange = 0; !this.conflict; exchange++) {
       if (exchange === EXCHANGES) return false;
       let worst = 0;
       let next = -1;
+      const longest = lpNorm(Infinity, w);
       for (let j = 0; j < m; j++) {
         let margin = 0;
-        let size = 0;
-        for (let k = 0; k < d; k++) {
-          const part = rows[j * d + k] * w[k];
-          margin += part;
-          size += Math.abs(part);
-        }
+        for (let k = 0; k < d; k++) margin += rows[j * d + k] * w[k];
         const short = (bounds[j] - margin) / length[j];
-        if (short > worst && short > (4e-16 * size) / length[j] && c[j] >= 0 && !set.includes(j)) [worst, next] = [short, j];
+        const rounding = (ROUNDING * spread[j] * longest) / length[j];
+        if (short > worst && short > rounding && c[j] >= 0 && !set.includes(j)) [worst, next] = [short, j];
       }
       if (next < 0) next = this.shortest();
       if (next < 0) break;
@@ -101,20 +102,23 @@ export class ActiveSet {
       set.push(next);
       this.reach(p);
     }
+    if (this.conflict) return true;
     for (let j = 0; j < m; j++) this.multipliers[j] = length[j] > 0 ? (mu[j] / length[j]) * unit : 0;
     return true;
   }
 
   /** The constraint that falls short by most, in twice the working precision. */
   private shortest(): number {
-    const { problem: { rows, low, bounds, count, size: d }, c, w, wl, set } = this;
+    const { problem: { rows, low, bounds, count, size: d }, c, w, wl, set, spread } = this;
+    const longest = lpNorm(Infinity, w);
     let next = -1;
     let worst = 0;
     for (let j = 0; j < count; j++) {
       if (c[j] < 0 || set.includes(j)) continue;
-      let short = bounds[j] - innerProduct(rows, low, j * d, w, wl, d);
-      if (bounds[j] === 0) for (let k = 0, size = 0; k < d; k++) if ((size += Math.abs(rows[j * d + k] * w[k])) && k === d - 1) short /= size;
-      if (short > worst && short > (bounds[j] > 0 ? 1e-13 : 1e-15)) [worst, next] = [short, j];
+      const free = bounds[j] === 0;
+      const size = free ? spread[j] * longest : 1;
+      const short = (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / size;
+      if (short > worst && short > (free ? 1e-15 : 1e-13)) [worst, next] = [short, j];
     }
     return next;
   }
@@ -136,6 +140,8 @@ export class ActiveSet {
         }
         if (blocked < 0) {
           this.conflict = set.filter((_, i) => i === k - 1 || change[i] > NEGLIGIBLE * largest);
+          this.multipliers.fill(0);
+          for (let i = 0; i < k; i++) this.multipliers[set[i]] = Math.max(0, change[i]) / this.length[set[i]];
           return;
         }
         for (let i = 0; i < k; i++) mu[set[i]] = Math.max(0, mu[set[i]] + step * change[i]);
@@ -303,88 +309,80 @@ function leastPower(
   q: Float64Array, first: number, count: number, d: number,
   base: Float64Array | null, u: Float64Array | null, p: number, x: Float64Array,
 ): void {
-  const z = new Float64Array(count);
-  const g = new Float64Array(d);
-  const step = new Float64Array(count);
-  const h = new Float64Array(count * count);
-  const trial = new Float64Array(d);
+  const [z, step, slopes] = [new Float64Array(count), new Float64Array(count), new Float64Array(count)];
+  const [g, trial] = [new Float64Array(d), new Float64Array(d)];
+  const [h, whole] = [new Float64Array(count * count), new Float64Array(count * count)];
+  /** Writes the x of z + length step, and returns <u, z + length step>. */
   const place = (length: number, out: Float64Array): number => {
     let linear = 0;
-    for (let i = 0; i < count; i++) if (u) linear += u[i] * (z[i] + length * step[i]);
-    for (let b = 0; b < d; b++) {
-      out[b] = base ? base[b] : 0;
-      for (let i = 0; i < count; i++) out[b] += q[(first + i) * d + b] * (z[i] + length * step[i]);
+    for (let b = 0; b < d; b++) out[b] = base ? base[b] : 0;
+    for (let i = 0; i < count; i++) {
+      const part = z[i] + length * step[i];
+      if (u) linear += u[i] * part;
+      for (let b = 0; b < d; b++) out[b] += q[(first + i) * d + b] * part;
     }
     return linear;
   };
-  if (u) for (let i = 0; i < count; i++) z[i] = u[i];
+  const newton = (p: number): void => {
+    let linear = place(0, x);
+    let norm = slope(x, p, g);
+    if (u) {
+      // The best multiple of the start.
+      for (let i = 0; i < count; i++) z[i] *= linear / (norm * norm);
+      linear = place(0, x);
+      norm = slope(x, p, g);
+    }
+    for (let steps = 0; steps < NEWTON_STEPS; steps++) {
+      let most = 0;
+      for (let i = 0; i < count; i++) {
+        let sum = 0;
+        for (let b = 0; b < d; b++) sum += q[(first + i) * d + b] * g[b];
+        trial[i] = sum / norm;
+        slopes[i] = (u ? u[i] : 0) - sum;
+        most = Math.max(most, Math.abs(slopes[i]));
+      }
+      if (!(most > 1e-16 * norm)) return;
+      for (let i = 0; i < count; i++) {
+        for (let j = 0; j <= i; j++) whole[i * count + j] = (2 - p) * trial[i] * trial[j];
+      }
+      for (let b = 0; b < d; b++) {
+        const curve = (p - 1) * (Math.abs(x[b]) / norm) ** (p - 2);
+        for (let i = 0; i < count; i++) {
+          for (let j = 0; j <= i; j++) whole[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
+        }
+      }
+      // Where entries vanish there is next to no curvature, and slopes are rounding.
+      let top = 0;
+      for (let i = 0; i < count; i++) top = Math.max(top, whole[i * count + i]);
+      for (let ridge = 1e-14 * top; ; ridge *= 100) {
+        h.set(whole);
+        step.set(slopes);
+        for (let i = 0; i < count; i++) h[i * count + i] += ridge;
+        if (solveSymmetric(h, step)) break;
+      }
+      let falls = 0;
+      for (let i = 0; i < count; i++) falls += slopes[i] * step[i];
+      if (!(falls > 0)) return;
+      let length = 1;
+      for (; ; length /= 2) {
+        if (length < 1e-10) return step.fill(0), undefined;
+        const along = place(length, trial);
+        const size = slope(trial, p, g);
+        const fell = (norm - size) * (norm + size) / 2 + (along - linear);
+        if (!(fell >= 1e-4 * length * falls) && (length < 1 || falls > 1e-13 * norm * norm)) continue;
+        [linear, norm] = [along, size];
+        break;
+      }
+      for (let i = 0; i < count; i++) z[i] += length * step[i];
+      step.fill(0);
+      x.set(trial);
+      if (falls < 1e-30 * norm * norm) return;
+    }
+  };
+  if (u) z.set(u.subarray(0, count));
   // Large powers are approached by doubling: far from the solution their curvature is lost.
   for (let power = Math.min(p, 4); ; power = Math.min(p, 2 * power)) {
     newton(power);
     if (power === p) return;
-  }
-
-  function newton(p: number): void {
-  let linear = place(0, x);
-  if (u) {
-    // The best multiple of the start.
-    const norm = slope(x, p, g);
-    for (let i = 0; i < count; i++) z[i] *= linear / (norm * norm);
-    linear = place(0, x);
-  }
-  let norm = slope(x, p, g);
-  for (let steps = 0; steps < NEWTON_STEPS; steps++) {
-    let most = 0;
-    for (let i = 0; i < count; i++) {
-      let sum = u ? u[i] : 0;
-      for (let b = 0; b < d; b++) sum -= q[(first + i) * d + b] * g[b];
-      step[i] = sum;
-      most = Math.max(most, Math.abs(sum));
-    }
-    if (!(most > 1e-16 * norm)) break;
-    h.fill(0);
-    for (let b = 0; b < d; b++) {
-      const curve = (p - 1) * (Math.abs(x[b]) / norm) ** (p - 2);
-      for (let i = 0; i < count; i++) {
-        for (let j = 0; j <= i; j++) h[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
-      }
-    }
-    for (let i = 0; i < count; i++) {
-      let a = 0;
-      for (let b = 0; b < d; b++) a += q[(first + i) * d + b] * g[b];
-      trial[i] = a / norm;
-    }
-    for (let i = 0; i < count; i++) {
-      for (let j = 0; j <= i; j++) h[i * count + j] += (2 - p) * trial[i] * trial[j];
-    }
-    let falls = 0;
-    const steepest = step.slice();
-    const whole = h.slice();
-    for (let ridge = 1e-15; !solveSymmetric(h, step); ridge *= 100) {
-      h.set(whole);
-      step.set(steepest);
-      for (let i = 0; i < count; i++) h[i * count + i] += ridge;
-    }
-    for (let i = 0; i < count; i++) falls += steepest[i] * step[i];
-    if (!(falls > 0)) break;
-    let length = 1;
-    let better = false;
-    for (; length > 1e-10; length /= 2) {
-      const along = place(length, trial);
-      const size = slope(trial, p, g);
-      const fell = (norm - size) * (norm + size) / 2 + (along - linear);
-      if (fell >= 1e-4 * length * falls || (length === 1 && falls < 1e-13 * norm * norm)) {
-        better = true;
-        linear = along;
-        norm = size;
-        break;
-      }
-    }
-    if (!better) break;
-    for (let i = 0; i < count; i++) z[i] += length * step[i];
-    x.set(trial);
-    if (falls < 1e-30 * norm * norm) break;
-  }
-  step.fill(0);
   }
 }
