@@ -52,6 +52,7 @@ _MATHJAX = metadata.distribution("django-static-mathjax")
 html_static_path = [
     "_static",
     str(_MATHJAX.locate_file("mathjax/static/mathjax/es5/tex-svg.js")),
+    str(Path(attractor.__file__).parent / "explorer/static/explorer.js"),
 ]
 mathjax_path = "tex-svg.js"
 

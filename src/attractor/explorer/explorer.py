@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attractor.checks import check_count, check_path, check_text
 from attractor.explorer import answers, reading
-from attractor.explorer.page import page_of
+from attractor.explorer.page import embedded, page_of
 from attractor.explorer.state import State, check_state
 from attractor.storage import OutputFile, check_paths, write_file
 
@@ -56,6 +56,13 @@ class Explorer:
     @state.setter
     def state(self, value: State) -> None:
         self._state = check_state(value)
+
+    def _repr_html_(self) -> str:
+        """An element that the script of the explorer fills, where a page loads it."""
+        return (
+            f'<div data-attractor-explorer><script type="application/json">{embedded(self.state)}'
+            "</script><p>In a notebook, <code>attractor.explore(...)</code> shows this.</p></div>"
+        )
 
     @property
     def tokens(self) -> Tokens:

@@ -38,6 +38,7 @@ def widget_class() -> type[Explorer]:
         """An explorer that notebooks show."""
 
         _esm = script()
+        _repr_html_ = None  # pyright: ignore
         state = traitlets.Dict().tag(sync=True)  # pyright: ignore
         kernel = traitlets.Dict().tag(sync=True)
 
