@@ -15,9 +15,10 @@ const plugins = [{
     onResolve({ filter: /^core:function$/ }, ({ path }) => ({ path, namespace: "core" }));
     onLoad({ filter: /./, namespace: "core" }, async () => {
       const { outputFiles: [file] } = await build({
-        ...options, entryPoints: ["src/mathematics/inside.ts"], format: "iife", globalName: "core", write: false,
+        ...options, entryPoints: ["src/mathematics/inside.ts"], write: false,
       });
-      return { contents: `export function makeCore() {\n${file.text}\nreturn core;\n}` };
+      const inside = file.text.replace(/export (\{[^}]*\});\s*$/, (_, names) => `return ${names.replace(/(\w+) as (\w+)/g, "$2: $1")};`);
+      return { contents: `export function makeCore() {\n${inside}\n}` };
     });
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
       const { outputFiles: [file] } = await build({ entryPoints: [path], minify: true, write: false, target: "es2022" });
