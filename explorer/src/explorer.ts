@@ -252,7 +252,9 @@ export class Explorer {
     const [scene, state] = JSON.parse(text) as [string, State];
     this.scene = scene;
     this.base = this.baseOf(scene);
+    const focused = this.host.shadowRoot!.activeElement as HTMLButtonElement | null;
     this.restore(state);
+    if (focused?.disabled) this.layout.root.focus({ preventScroll: true }); // it would hear no Ctrl+Z
   }
 
   private restore(state: State): void {

@@ -17,7 +17,7 @@ export interface Tools {
 }
 
 export class Layout {
-  readonly root = html("div", { class: "explorer", role: "region", "aria-label": "attractor explorer" });
+  readonly root = html("div", { class: "explorer", role: "region", tabindex: -1, "aria-label": "attractor explorer" });
   readonly scenes = html("select", { "aria-label": "scene" });
   readonly undo: HTMLButtonElement;
   readonly redo: HTMLButtonElement;

@@ -168,7 +168,8 @@ def _plane(
         if any(one.any() for one in directions):
             kind, origin = "solutions", np.zeros_like(mean)
             axes, flat = _span(directions, points - mean)
-            words = f"the plane of {said}"
+            prompt = tokens.query_dimension == 1
+            words = f"the plane of {said}" if prompt else f"the plane nearest to W z of {said}"
             if flat:
                 words += (
                     ", which span a line, and the direction in which tokens vary most beside it"
