@@ -1,6 +1,8 @@
 // A state in the address of a page: the scene it began with, and only what differs from it.
 
+import { Answers } from "./answers";
 import type { State } from "./state";
+import { LOSSES, OPTIMIZERS } from "./words";
 
 const MARK = "#explorer:";
 
@@ -57,18 +59,23 @@ function parse(words: string): Plain {
 
 function put(state: object, path: string[], value: Plain): void {
   let at = state as Record<string, Plain>;
-  for (const key of path.slice(0, -1)) at = at[key] as Record<string, Plain>;
+  for (const key of path.slice(0, -1)) {
+    if (!Object.hasOwn(at, key)) throw new RangeError(key);
+    at = at[key] as Record<string, Plain>;
+  }
   const last = path[path.length - 1];
-  if (last === "__proto__") return;
   if (value === undefined) delete at[last];
   else at[last] = value;
 }
 
-/** Whether what came from outside can be shown. */
-export function isState(state: State): boolean {
+/** Whether what came from outside can be shown: numbers where there have to be some, and an answer. */
+function isState(state: State): boolean {
   const finite = (x: Plain): boolean => (Array.isArray(x) ? x.every(finite) : typeof x === "number" && Number.isFinite(x));
-  const { keys, scores, queries, start, trainings, steps, parameterization } = state;
-  return finite(keys) && finite(start) && finite(queries) && finite(trainings.map((t) => t.learning_rate))
-    && (parameterization === "pv" || (finite(scores) && keys.every((row, i) => row.length === scores![i].length)))
-    && Number.isInteger(steps) && steps > 0 && steps <= 1e5 && trainings.length > 0 && trainings.length < 3;
+  const { keys, scores = [], queries, start, trainings, steps, loss, selection = [], labels = [] } = state;
+  const d = keys[0][0].length;
+  return keys.every((row) => row.every((key) => key.length === d)) && selection.every((t, i) => t in keys[i])
+    && (state.parameterization !== "pv" || labels.length === keys.length) && Number.isInteger(steps) && finite([keys, scores, queries, start, trainings.map((t) => t.learning_rate)])
+    && scores.every((row, i) => row.length === keys[i].length) && LOSSES.includes(loss)
+    && trainings.every((t) => OPTIMIZERS.some(([name]) => name === t.optimizer)) && [1, 2].includes(trainings.length)
+    && steps > 0 && steps <= 1e5 && new Answers(state).runs.every((run) => finite(Array.from(run.points)));
 }

@@ -373,8 +373,13 @@ export class Explorer {
     return this.state.parameterization === "p" && !this.state.projection && this.state.keys[0][0].length === 2;
   }
 
+  private get nothingAttracts(): boolean {
+    const { attractors, predicted: [{ solution }] } = this.answers;
+    return solution.status === "infeasible" && !attractors.length;
+  }
+
   private previewBasins(): void {
-    if (!this.hasBasins) return;
+    if (!this.hasBasins || this.nothingAttracts) return this.disk.clear();
     const [training] = this.state.trainings;
     const faster = training.optimizer === "gradient_descent" ? 1 : PREVIEW.faster;
     this.painter.paint({ problem: problemOf(this.state), training: { ...training, learning_rate: faster * training.learning_rate },
@@ -384,9 +389,7 @@ export class Explorer {
   private exactBasins(): void {
     delete this.host.dataset.painted;
     this.painter.forget();
-    const { attractors, predicted: [{ solution }] } = this.answers;
-    const none = solution.status === "infeasible" && !attractors.length;
-    if (!this.hasBasins || none) {
+    if (!this.hasBasins || this.nothingAttracts) {
       this.disk.clear();
       this.caption(this.hasBasins ? "the rim is infinity; no direction there attracts" : "");
       this.host.dataset.painted = String(this.updates);

@@ -28,7 +28,7 @@ export function normWords(name: NormName, prompt: boolean): string {
   return name.startsWith("l_") ? `l${subscript(name.slice(2))}` : name;
 }
 
-const subscript = (text: string): string => [...text].map((c) => (c === "." ? "." : "₀₁₂₃₄₅₆₇₈₉"[Number(c)])).join("");
+export const subscript = (text: string): string => [...text].map((c) => "₀₁₂₃₄₅₆₇₈₉"[Number(c)] ?? c).join("");
 
 /** A number in few letters; what is near one as its difference from one. */
 export function number(x: number, short = false): string {
@@ -125,7 +125,8 @@ export function contradiction({ solution, problem, selection }: Attractor): stri
   solution.multipliers.forEach((m, j) => {
     if (!(m > 1e-9 * largest)) return;
     const i = problem.sequence[j];
-    parts.push(`${(m / total).toFixed(2)} (x${subscript(String(i + 1))},${selection[i] + 1} − x${subscript(String(i + 1))},${problem.token[j] + 1})`);
+    const x = (t: number): string => `x${subscript(`${i + 1}${i > 8 || t > 8 ? "," : ""}${t + 1}`)}`;
+    parts.push(`${(m / total).toFixed(2)} (${x(selection[i])} − ${x(problem.token[j])})`);
   });
   return `${parts.join(" + ")} = 0`;
 }

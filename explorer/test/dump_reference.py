@@ -4,7 +4,7 @@
 
 writes `explorer/build/reference/*.json`, or the parts that are named, in about half an hour. With
 `--small`, a part of each goes from there to `explorer/test/reference/*.json.gz`, which is kept with
-the source. Everything follows from seeds. The gradients need mpmath, as `check_certificates.py` does.
+the source. Everything follows from seeds. Gradients need mpmath, as `check_certificates.py` does.
 """
 
 from __future__ import annotations

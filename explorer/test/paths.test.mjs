@@ -39,6 +39,7 @@ test("paths", () => {
   for (const [number, one] of reference("paths").entries()) {
     const { problem, training, start, steps, points } = one;
     const path = core.train(problem, training, start, Int32Array.from(steps));
+    assert.equal(path.reason !== "", one.status !== "0", `${number}: ${path.reason}, but ${one.status} in the library`);
     const own = steps.map((_, r) => Array.from(path.parameters.subarray(r * path.parameterSize, (r + 1) * path.parameterSize)));
     const shaken = Array.from({ length: JITTERS }, () => jittered(one));
     const row = (table[`${problem.parameterization} ${training.optimizer}`] ??= { runs: 0, whole: 0, steps: Infinity, worst: 0 });

@@ -3,7 +3,7 @@
 // On every set the problem is one of equalities, in coordinates of an orthonormal basis of its rows.
 
 import { accumulate, innerProduct } from "./double_double";
-import { solveSymmetric } from "./linear";
+import { eliminate } from "./linear";
 import { lpNorm } from "./norms";
 
 export interface Rows {
@@ -20,46 +20,40 @@ const NEGLIGIBLE = 1e-12;
 const EXCHANGES = 400;
 const NEWTON_STEPS = 200;
 
-export class ActiveSet {
+export interface ActiveSet {
   /** The solution in twice the working precision, w + wl. */
-  readonly w: Float64Array;
-  readonly wl: Float64Array;
-  /** Multipliers of the constraints. */
-  readonly multipliers: Float64Array;
-  /** The constraints that hold the solution. */
-  set: number[] = [];
+  w: Float64Array;
+  wl: Float64Array;
+  /** Multipliers of the constraints: of the solution, or of a combination that comes to nothing. */
+  multipliers: Float64Array;
   /** Constraints that some combination brings to nothing, where that was found. */
-  conflict: number[] | null = null;
-
-  private readonly length: Float64Array; // of rows in units of the weights
-  private unit = 1;
-  private readonly a: Float64Array; // unit rows
-  private readonly c: Float64Array; // bounds in units of w, for unit rows
-  private readonly mu: Float64Array; // multipliers of unit rows
-  private readonly target: Float64Array;
-  private readonly q: Float64Array; // orthonormal rows: of the set first, then of its complement
-  private readonly r: Float64Array; // set = R^T Q, upper triangular by columns
-  private readonly u: Float64Array;
-  private readonly y: Float64Array;
-  private readonly change: Float64Array;
-  private readonly weights: Float64Array;
-  private readonly spread: Float64Array; // sums of the absolute entries of rows
-
-  constructor(private readonly problem: Rows) {
-    const { size: d, count: m } = problem;
-    const vector = (n: number): Float64Array => new Float64Array(n);
-    [this.w, this.wl, this.u, this.y, this.weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
-    [this.multipliers, this.length, this.c, this.mu] = [vector(m), vector(m), vector(m), vector(m)];
-    [this.target, this.change, this.q, this.r] = [vector(d + 1), vector(d + 1), vector(d * d), vector(d * d)];
-    this.a = vector(m * d);
-    this.spread = Float64Array.from({ length: m }, (_, j) => lpNorm(1, problem.rows.subarray(j * d, j * d + d)));
-    this.weigh(vector(d).fill(1));
-  }
-
+  conflict(): number[] | null;
   /** Measures w_k in units of its weight from now on: w = weights x, and the norm is that of x. */
-  weigh(weights: ArrayLike<number>): void {
-    const { problem: { size: d, count: m, rows, bounds }, a, c, length } = this;
-    this.weights.set(weights);
+  weigh(weights: ArrayLike<number>): void;
+  /** Solves, from the set and the multipliers of the last solution if any; false where that did not end. */
+  solve(p: number): boolean;
+}
+
+export function activeSet({ size: d, count: m, rows, low, bounds }: Rows): ActiveSet {
+  const vector = (n: number): Float64Array => new Float64Array(n);
+  const [w, wl, u, y, weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
+  const multipliers = vector(m);
+  const length = vector(m); // of rows in units of the weights
+  const a = vector(m * d); // unit rows
+  const c = vector(m); // bounds in units of w, for unit rows
+  const mu = vector(m); // multipliers of unit rows
+  const [target, change] = [vector(d + 1), vector(d + 1)];
+  const q = vector(d * d); // orthonormal rows: of the set first, then of its complement
+  const r = vector(d * d); // set = R^T Q, upper triangular by columns
+  const spread = Float64Array.from({ length: m }, (_, j) => lpNorm(1, rows.subarray(j * d, j * d + d)));
+  const set: number[] = [];
+  let conflict: number[] | null = null;
+  let unit = 1;
+  weigh(vector(d).fill(1));
+  return { w, wl, multipliers, conflict: () => conflict, weigh, solve };
+
+  function weigh(given: ArrayLike<number>): void {
+    weights.set(given);
     let most = 0;
     for (let j = 0; j < m; j++) {
       let top = 0;
@@ -67,24 +61,22 @@ export class ActiveSet {
       let sum = 0;
       for (let k = 0; k < d && top > 0; k++) sum += (a[j * d + k] / top) ** 2;
       length[j] = top * Math.sqrt(sum);
-      if (top === 0 && bounds[j] > 0) this.conflict = [j];
+      if (top === 0 && bounds[j] > 0) conflict = [j];
       if (top === 0) continue;
       for (let k = 0; k < d; k++) a[j * d + k] /= length[j];
       most = Math.max(most, bounds[j] / length[j]);
     }
-    this.unit = most > 0 ? 2 ** Math.round(Math.log2(most)) : 1;
+    unit = most > 0 ? 2 ** Math.round(Math.log2(most)) : 1;
     for (let j = 0; j < m; j++) {
-      c[j] = length[j] > 0 ? bounds[j] / length[j] / this.unit : -1;
-      this.mu[j] = (this.multipliers[j] * length[j]) / this.unit;
+      c[j] = length[j] > 0 ? bounds[j] / length[j] / unit : -1;
+      mu[j] = (multipliers[j] * length[j]) / unit;
     }
   }
 
-  /** Solves, from the set and the multipliers of the last solution if any; false where that did not end. */
-  solve(p: number): boolean {
-    if (this.conflict) return true;
-    const { problem: { count: m, size: d, rows, bounds }, mu, c, w, length, unit, set, spread } = this;
-    this.reach(p);
-    for (let exchange = 0; !this.conflict; exchange++) {
+  function solve(p: number): boolean {
+    if (conflict) return true;
+    reach(p);
+    for (let exchange = 0; !conflict; exchange++) {
       if (exchange === EXCHANGES) return false;
       let worst = 0;
       let next = -1;
@@ -96,24 +88,23 @@ export class ActiveSet {
         const rounding = (ROUNDING * spread[j] * longest) / length[j];
         if (short > worst && short > rounding && c[j] >= 0 && !set.includes(j)) [worst, next] = [short, j];
       }
-      if (next < 0) next = this.shortest();
+      if (next < 0) next = shortest();
       if (next < 0) break;
       mu[next] = 0;
       set.push(next);
-      this.reach(p);
+      reach(p);
     }
-    if (this.conflict) return true;
-    for (let j = 0; j < m; j++) this.multipliers[j] = length[j] > 0 ? (mu[j] / length[j]) * unit : 0;
+    if (conflict) return true;
+    for (let j = 0; j < m; j++) multipliers[j] = length[j] > 0 ? (mu[j] / length[j]) * unit : 0;
     return true;
   }
 
   /** The constraint that falls short by most, in twice the working precision. */
-  private shortest(): number {
-    const { problem: { rows, low, bounds, count, size: d }, c, w, wl, set, spread } = this;
+  function shortest(): number {
     const longest = lpNorm(Infinity, w);
     let next = -1;
     let worst = 0;
-    for (let j = 0; j < count; j++) {
+    for (let j = 0; j < m; j++) {
       if (c[j] < 0 || set.includes(j)) continue;
       const free = bounds[j] === 0;
       const size = free ? spread[j] * longest : 1;
@@ -124,13 +115,12 @@ export class ActiveSet {
   }
 
   /** Goes to the solution of equalities on the set, and drops what gets in the way. */
-  private reach(p: number): void {
-    const { set, mu, target, change } = this;
+  function reach(p: number): void {
     for (;;) {
       const k = set.length;
-      if (!this.factorize()) {
+      if (!factorize()) {
         // The last row is a combination of the others: along it the dual objective grows linearly.
-        const largest = this.combination();
+        const largest = combination();
         let step = Infinity;
         let blocked = -1;
         for (let i = 0; i < k - 1; i++) {
@@ -139,9 +129,9 @@ export class ActiveSet {
           if (length < step) [step, blocked] = [length, i];
         }
         if (blocked < 0) {
-          this.conflict = set.filter((_, i) => i === k - 1 || change[i] > NEGLIGIBLE * largest);
-          this.multipliers.fill(0);
-          for (let i = 0; i < k; i++) this.multipliers[set[i]] = Math.max(0, change[i]) / this.length[set[i]];
+          conflict = set.filter((_, i) => i === k - 1 || change[i] > NEGLIGIBLE * largest);
+          multipliers.fill(0);
+          for (let i = 0; i < k; i++) multipliers[set[i]] = Math.max(0, change[i]) / length[set[i]];
           return;
         }
         for (let i = 0; i < k; i++) mu[set[i]] = Math.max(0, mu[set[i]] + step * change[i]);
@@ -149,7 +139,7 @@ export class ActiveSet {
         set.splice(blocked, 1);
         continue;
       }
-      this.onFace(p);
+      onFace(p);
       let step = 1;
       let blocked = -1;
       for (let i = 0; i < k; i++) {
@@ -166,14 +156,13 @@ export class ActiveSet {
   }
 
   /** Orthonormal rows and triangle of the set; false where the last row depends on the others. */
-  private factorize(): boolean {
-    const { problem: { size: d }, set, a, q, r } = this;
+  function factorize(): boolean {
     r.fill(0);
     for (let i = 0; i < set.length; i++) {
       const whole = i < d;
-      const row = this.y;
+      const row = y;
       for (let k = 0; k < d; k++) row[k] = a[set[i] * d + k];
-      const left = this.project(row, Math.min(i, d), whole ? i : -1);
+      const left = project(row, Math.min(i, d), whole ? i : -1);
       if (!whole || left <= DEPENDENT) return false;
       r[i * d + i] = left;
       for (let k = 0; k < d; k++) q[i * d + k] = row[k] / left;
@@ -182,8 +171,7 @@ export class ActiveSet {
   }
 
   /** Takes out of a row its parts along the first `count` of Q, twice; they go to column `column` of R. */
-  private project(row: Float64Array, count: number, column: number): number {
-    const { problem: { size: d }, q, r, change } = this;
+  function project(row: Float64Array, count: number, column: number): number {
     for (let i = 0; i < count; i++) change[i] = 0;
     for (let again = 0; again < 2; again++) {
       for (let i = 0; i < count; i++) {
@@ -200,8 +188,7 @@ export class ActiveSet {
   }
 
   /** change: how the last row of the set and the others combine to nothing; the largest entry. */
-  private combination(): number {
-    const { problem: { size: d }, set, r, change } = this;
+  function combination(): number {
     const k = set.length - 1;
     // The parts of the last row are in `change`; R^-1 of them are its coordinates.
     let largest = 1;
@@ -218,8 +205,7 @@ export class ActiveSet {
   }
 
   /** The least w with equality on the set, and in `target` its multipliers. */
-  private onFace(p: number): void {
-    const { problem: { size: d, rows, low, bounds }, set, q, r, c, u, y, w, wl, target, change, length, unit, weights } = this;
+  function onFace(p: number): void {
     const k = set.length;
     for (let i = 0; i < k; i++) {
       u[i] = c[set[i]];
@@ -238,7 +224,7 @@ export class ActiveSet {
       slope(y, p / (p - 1), w);
     } else {
       if (k < d) {
-        this.complete(k);
+        complete(k);
         leastPower(q, k, d - k, d, w.slice(), null, p, w);
       }
       slope(w, p, y);
@@ -270,14 +256,13 @@ export class ActiveSet {
   }
 
   /** Rows of Q beyond the first k: an orthonormal basis of what is orthogonal to the set. */
-  private complete(k: number): void {
-    const { problem: { size: d }, q, y } = this;
+  function complete(k: number): void {
     for (let i = k; i < d; i++) {
       let most = 0;
       for (let b = 0; b < d; b++) {
         y.fill(0);
         y[b] = 1;
-        const left = this.project(y, i, -1);
+        const left = project(y, i, -1);
         if (!(left > most)) continue;
         most = left;
         for (let c = 0; c < d; c++) q[i * d + c] = y[c] / left;
@@ -343,26 +328,26 @@ function leastPower(
       }
       if (!(most > 1e-16 * norm)) return;
       for (let i = 0; i < count; i++) {
-        for (let j = 0; j <= i; j++) whole[i * count + j] = (2 - p) * trial[i] * trial[j];
+        for (let j = 0; j < count; j++) whole[i * count + j] = (2 - p) * trial[i] * trial[j];
       }
       for (let b = 0; b < d; b++) {
         const curve = (p - 1) * (Math.abs(x[b]) / norm) ** (p - 2);
         for (let i = 0; i < count; i++) {
-          for (let j = 0; j <= i; j++) whole[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
+          for (let j = 0; j < count; j++) whole[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
         }
       }
       // Where entries vanish there is next to no curvature, and slopes are rounding.
       let top = 0;
       for (let i = 0; i < count; i++) top = Math.max(top, whole[i * count + i]);
-      for (let ridge = 1e-14 * top; ; ridge *= 100) {
+      let falls = 0;
+      for (let ridge = 1e-14 * top; !(falls > 0); ridge *= 100) {
+        if (!(ridge < Infinity)) return;
         h.set(whole);
         step.set(slopes);
         for (let i = 0; i < count; i++) h[i * count + i] += ridge;
-        if (solveSymmetric(h, step)) break;
+        falls = 0;
+        if (eliminate(h, step)) for (let i = 0; i < count; i++) falls += slopes[i] * step[i];
       }
-      let falls = 0;
-      for (let i = 0; i < count; i++) falls += slopes[i] * step[i];
-      if (!(falls > 0)) return;
       let length = 1;
       for (; ; length /= 2) {
         if (length < 1e-10) return step.fill(0), undefined;

@@ -2,7 +2,7 @@
 // |flip|; the spectral norm is |turn| + |flip|, the nuclear one twice the larger of the two. Both are
 // Euclidean norms with weights, the best ones: one number, found as the root of a monotone function.
 
-import { ActiveSet, type Rows } from "./active_set";
+import { activeSet, type Rows } from "./active_set";
 import { accumulate } from "./double_double";
 import type { Norm } from "./norms";
 import type { Vertex } from "./simplex";
@@ -27,7 +27,7 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
       turnedLow[j + k] = rest - (turned[j + k] - sum);
     }
   }
-  const search = new ActiveSet({ ...problem, rows: turned, low: turnedLow });
+  const search = activeSet({ ...problem, rows: turned, low: turnedLow });
   let best: Vertex | null = null;
   let least = Infinity;
   /** Solves with the share of `turn` at a logit; positive where it should be larger. */
@@ -36,7 +36,7 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
     const [a, b] = logit > 0 ? [1 - small, small] : [small, 1 - small];
     const weights = [a, b].map((share) => Math.sqrt(spectral ? share : 1 / share));
     search.weigh([weights[0], weights[0], weights[1], weights[1]]);
-    if (!search.solve(2) || search.conflict) return NaN;
+    if (!search.solve(2) || search.conflict()) return NaN;
     const { w: x, wl: xl } = search;
     const [turn, flip] = [Math.hypot(x[0], x[1]), Math.hypot(x[2], x[3])];
     // The slope of the weighted norm in w is what multipliers combine to.

@@ -9,7 +9,7 @@ const FAINT = -300;
 /** Weights that are smaller by this logarithm add nothing, unless those that are larger cancel. */
 const NEGLIGIBLE = 75;
 /** Entries smaller than this, beside the largest, are added up from terms of their own scale where signs are read. */
-const SMALL = 1e-20;
+const SMALL = 1e-28;
 
 export class Gradient {
   /** Number of parameters. */

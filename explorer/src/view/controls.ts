@@ -18,7 +18,7 @@ export class Controls {
   private readonly norm: HTMLSelectElement;
   private readonly loss: HTMLSelectElement;
   private readonly horizon: HTMLSelectElement;
-  private readonly more = html("button", { type: "button" }, "+ compare with a second");
+  private readonly more = html("button", { type: "button" }, "+ compare");
 
   constructor(change: (edit: Edit) => void) {
     this.rows = [0, 1].map((k) => new TrainingRow(k, change));

@@ -3,6 +3,7 @@
 import type { Attractor } from "../core/analysis";
 import type { Answers, Moment } from "../answers";
 import { draggable } from "./drag";
+import { subscript } from "../words";
 import { RUN, SEQUENCE } from "./style";
 import { fixed, Pool, set, shape, svg, write } from "./svg";
 
@@ -65,7 +66,7 @@ export class Plane {
     moments.forEach((moment, k) => {
       const single = problem.parameterization === "p";
       for (let i = 0; i < (single ? 1 : problem.keys.length); i++) {
-        const name = single ? "p" : `Wz${sub(i + 1)}`;
+        const name = single ? "p" : `Wz${subscript(String(i + 1))}`;
         this.arrow(answers.direction(moment.point, i), single || k ? RUN[k] : SEQUENCE[i], k, k ? "" : name);
       }
       const run = answers.runs[k];
@@ -198,7 +199,7 @@ export class Plane {
     const group = svg("g", { class: "token", tabindex: 0, role: "button", "aria-roledescription": "draggable query", "data-query": i },
       svg("circle", { class: "halo", r: 16 }),
       svg("path", { d: shape(i, 5.5), fill: "var(--panel)", stroke: SEQUENCE[i % SEQUENCE.length], "stroke-width": 2 }),
-      svg("text", { dx: 10, dy: 4, class: "soft" }, `z${sub(i + 1)}`));
+      svg("text", { dx: 10, dy: 4, class: "soft" }, `z${subscript(String(i + 1))}`));
     this.moves(group, () => this.answers.state.queries[i], (to) => this.events.moveQuery(i, to));
     return group;
   }
@@ -244,5 +245,3 @@ export class Plane {
 
 /** Addresses stay short, and what is dragged lies where a hand puts it. */
 export const rounded = (x: number): number => Math.round(x * 1000) / 1000;
-
-const sub = (k: number): string => [...String(k)].map((c) => "₀₁₂₃₄₅₆₇₈₉"[Number(c)]).join("");
