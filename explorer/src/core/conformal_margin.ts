@@ -4,6 +4,7 @@
 
 import { activeSet, type Rows } from "./active_set";
 import { accumulate } from "./double_double";
+import { vector } from "./linear";
 import type { Norm } from "./norms";
 import type { Vertex } from "./simplex";
 
@@ -15,8 +16,8 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
   const { count: m, rows, low } = problem;
   const spectral = norm.kind === "spectral";
   // <A, W> in the coordinates turn, flip.
-  const turned = new Float64Array(4 * m);
-  const turnedLow = new Float64Array(4 * m);
+  const turned = vector(4 * m);
+  const turnedLow = vector(4 * m);
   for (let j = 0; j < 4 * m; j += 4) {
     for (const [k, a, b, sign] of [[0, 0, 3, 1], [1, 2, 1, -1], [2, 0, 3, -1], [3, 1, 2, 1]]) {
       const [x, y] = [rows[j + a], sign * rows[j + b]];
@@ -46,8 +47,8 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
     const gap = 1 - lower / upper;
     if (gap < least) {
       least = gap;
-      const w = new Float64Array(4);
-      const wl = new Float64Array(4);
+      const w = vector(4);
+      const wl = vector(4);
       for (const part of [x, xl]) {
         accumulate(w, wl, [part[0], -part[1], part[1], part[0]]);
         accumulate(w, wl, [part[2], part[3], part[3], -part[2]]);

@@ -1,6 +1,7 @@
 // What is shown: sequences of tokens, a score for each, and what is trained.
 
 import type { LossName, Parameterization } from "../state";
+import { vector } from "./linear";
 
 export interface Problem {
   /** keys[i][t] = x_it, of any dimension. */
@@ -136,7 +137,7 @@ export function productError(x: number, y: number, product: number): number {
 /** The effective matrix W of parameters, row-major; of a prompt p itself. */
 export function effective(problem: Problem, w: ArrayLike<number>): Float64Array {
   const [d, e] = shapeOf(problem);
-  const out = new Float64Array(d * e);
+  const out = vector(d * e);
   for (let a = 0; a < d; a++) {
     for (let b = 0; b < e; b++) {
       if (problem.parameterization !== "KQ") out[a * e + b] = w[a * e + b];

@@ -3,7 +3,7 @@
 
 import { accumulate, innerProduct, rest } from "./double_double";
 import type { Rows } from "./active_set";
-import { eliminate } from "./linear";
+import { eliminate, vector } from "./linear";
 
 const PIVOTS = 500;
 
@@ -31,7 +31,7 @@ export function simplex(problem: Rows, p: number, size: number): Vertex | null {
   // Columns: multipliers of rows that have length one, then slacks, then the right-hand side.
   const length = Float64Array.from({ length: m }, (_, j) => Math.hypot(...rows.subarray(j * d, j * d + d)));
   const width = m + height + 1;
-  const t = new Float64Array((height + 1) * width);
+  const t = vector((height + 1) * width);
   for (let r = 0; r < height; r++) {
     for (let j = 0; j < m; j++) {
       let sum = 0;
@@ -82,18 +82,18 @@ function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], b
   const k = set.length;
   // Corners whose slack is not in the basis are tight: w is a combination of them.
   const tight = s.filter((_, r) => !basis.includes(m + r));
-  const w = new Float64Array(d);
-  const wl = new Float64Array(d);
-  const multipliers = new Float64Array(m);
+  const w = vector(d);
+  const wl = vector(d);
+  const multipliers = vector(m);
   if (k === 0) return { w, wl, multipliers };
-  const matrix = new Float64Array(k * k);
+  const matrix = vector(k * k);
   set.forEach((j, i) => tight.forEach((corner, c) => {
     for (let b = 0; b < d; b++) matrix[i * k + c] += (rows[j * d + b] * corner[b]) / length[j];
   }));
   for (let again = 0; again < 4; again++) {
     const right = Float64Array.from(set, (j) => (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / length[j]);
     if (!eliminate(matrix.slice(), right)) return null;
-    const change = new Float64Array(d);
+    const change = vector(d);
     tight.forEach((corner, c) => {
       for (let b = 0; b < d; b++) change[b] += right[c] * corner[b];
     });
@@ -101,20 +101,20 @@ function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], b
   }
   // Multipliers: sum_j lambda_j <a_j, corner> = 1 on the tight corners.
   const transposed = matrix.map((_, i) => matrix[(i % k) * k + Math.floor(i / k)]);
-  const column = new Float64Array(m);
-  const columnLow = new Float64Array(m);
-  const multipliersLow = new Float64Array(m);
-  const combined = new Float64Array(d);
-  const combinedLow = new Float64Array(d);
+  const column = vector(m);
+  const columnLow = vector(m);
+  const multipliersLow = vector(m);
+  const combined = vector(d);
+  const combinedLow = vector(d);
   for (let again = 0; again < 4; again++) {
     for (let b = 0; b < d; b++) {
       for (let j = 0; j < m; j++) [column[j], columnLow[j]] = [rows[j * d + b], low[j * d + b]];
       combined[b] = innerProduct(column, columnLow, 0, multipliers, multipliersLow, m);
       combinedLow[b] = rest;
     }
-    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), new Float64Array(d), d));
+    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), vector(d), d));
     if (!eliminate(transposed.slice(), right)) return null;
-    const change = new Float64Array(m);
+    const change = vector(m);
     set.forEach((j, i) => (change[j] = right[i] / length[j]));
     accumulate(multipliers, multipliersLow, change);
   }
