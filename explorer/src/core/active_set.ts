@@ -6,6 +6,7 @@ import { accumulate, innerProduct } from "./double_double";
 import { eliminate, vector } from "./linear";
 import { lpNorm } from "./norms";
 
+/** Constraints <row_j + low_j, w> >= bound_j, bounds zero or positive. */
 export interface Rows {
   size: number;
   count: number;
@@ -14,8 +15,11 @@ export interface Rows {
   bounds: Float64Array;
 }
 
+/** The part of a unit row, beyond others, that rounding alone can make. */
 const DEPENDENT = 4e-15;
+/** Relative rounding of a margin. */
 const ROUNDING = 4e-16;
+/** Parts of a combination, beside its largest, that count as none. */
 const NEGLIGIBLE = 1e-12;
 const EXCHANGES = 400;
 const NEWTON_STEPS = 200;
@@ -34,6 +38,7 @@ export interface ActiveSet {
   solve(p: number): boolean;
 }
 
+/** Works on one problem, again and again: each solution is where the next one starts. */
 export function activeSet({ size: d, count: m, rows, low, bounds }: Rows): ActiveSet {
   const [w, wl, u, y, weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
   const multipliers = vector(m);

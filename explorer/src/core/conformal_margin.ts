@@ -11,6 +11,8 @@ import type { Vertex } from "./simplex";
 /** Logit of the share beyond which one part counts for nothing. */
 const FARTHEST = 26;
 const STEPS = 80;
+/** A gap that is rounding. */
+const TIGHT = 1e-15;
 
 export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
   const { count: m, rows, low } = problem;
@@ -57,7 +59,6 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
     }
     return spectral ? (up - right) / (up + right) : (turn - flip) / (turn + flip);
   };
-  const TIGHT = 1e-15;
   let [low0, f0] = [0, at(0)];
   if (Number.isNaN(f0)) return best;
   const sign = Math.sign(f0);
