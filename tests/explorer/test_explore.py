@@ -130,6 +130,7 @@ FAR = np.random.default_rng(0).normal(size=(2, 2, 40))
         ({"kernel": ["exact", "plain"], "optimizer": ["ngd"] * 3}, "optimizer: there are 3"),
         ({"theme": "pink"}, "theme: 'pink' is not known"),
         ({"title": ""}, "title: "),
+        ({"title": "a" * 201}, "title: it has 201 characters"),
     ],
 )  # fmt: skip
 def test_what_a_page_cannot_show_is_refused_by_its_name(given, message):

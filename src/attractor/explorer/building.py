@@ -105,7 +105,7 @@ def state_of(
     else:
         state["scores"] = [row[real].tolist() for row, real in zip(scores, mask, strict=True)]
     if title is not None:
-        state["title"] = check_text("title", title)[:200]
+        state["title"] = check_text("title", title)
     if norm is not None:
         with naming(geometry="norm", p="norm"):
             state["norm"] = get_geometry(get_geometry(norm).name).name
@@ -115,7 +115,8 @@ def state_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AttractorWarning)
             state |= projected(state, projection)
-    return check_state(state)
+    with naming(**{"state.title": "title"}):
+        return check_state(state)
 
 
 def _layer(parameterization: Any, tokens: Tokens) -> Parameterization:
