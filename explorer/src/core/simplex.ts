@@ -6,6 +6,8 @@ import type { Rows } from "./active_set";
 import { eliminate, vector } from "./linear";
 
 const PIVOTS = 500;
+/** Entries of unit rows that rounding alone can make. */
+const NOTHING = 4e-15;
 
 export interface Vertex {
   w: Float64Array;
@@ -23,8 +25,8 @@ function corners(p: number, d: number): number[][] {
   return Array.from({ length: 2 ** d }, (_, r) => Array.from({ length: d }, (_, k) => ((r >> k) & 1 ? -1 : 1)));
 }
 
-/** A feasible problem, with the norm of its solution to about a factor. */
-export function simplex(problem: Rows, p: number, size: number): Vertex | null {
+/** Solves a feasible problem; null where rounding is in the way. */
+export function simplex(problem: Rows, p: number): Vertex | null {
   const { size: d, count: m, rows, bounds } = problem;
   const s = corners(p, d);
   const height = s.length;
@@ -41,7 +43,9 @@ export function simplex(problem: Rows, p: number, size: number): Vertex | null {
     t[r * width + m + r] = 1;
     t[r * width + width - 1] = 1;
   }
-  for (let j = 0; j < m; j++) t[height * width + j] = length[j] > 0 ? -bounds[j] / length[j] / size : 0;
+  let most = 0;
+  for (let j = 0; j < m; j++) if (length[j] > 0) most = Math.max(most, bounds[j] / length[j]);
+  for (let j = 0; j < m; j++) t[height * width + j] = length[j] > 0 ? -bounds[j] / length[j] / most : 0;
   const basis = Array.from({ length: height }, (_, r) => m + r);
   for (let pivots = 0; pivots < PIVOTS; pivots++) {
     // The steepest column at first, then the first (Bland), which cannot go round in circles.
@@ -59,7 +63,7 @@ export function simplex(problem: Rows, p: number, size: number): Vertex | null {
     let step = Infinity;
     for (let r = 0; r < height; r++) {
       const x = t[r * width + column];
-      if (!(x > 1e-13)) continue;
+      if (!(x > NOTHING)) continue;
       const ratio = t[r * width + width - 1] / x;
       if (ratio < step || (ratio === step && basis[r] < basis[row])) [row, step] = [r, ratio];
     }
