@@ -8,6 +8,7 @@ import type { Painted } from "./mathematics/painting";
 import { download, pngOf, sheetSvg } from "./files/pictures";
 import { tokenFile } from "./files/npz";
 import { pythonLines } from "./files/python";
+import { readingsOf } from "./readings";
 import { findScene, SCENES } from "./scenes";
 import { problemOf, type Model, type State } from "./state";
 import { Bars, sample } from "./view/bars";
@@ -90,7 +91,7 @@ export class Explorer {
       link: () => void this.copyLink(),
       png: () => void this.savePicture("png"),
       svg: () => void this.savePicture("svg"),
-      tokens: () => this.saveTokens(),
+      tokens: () => download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" })),
       python: () => this.showPython(),
     }, { controls: this.controls.element, plane: this.plane.element, disk: this.disk.element, bars: this.bars.element,
       charts: this.charts.element, certificate: this.certificate.element });
@@ -150,17 +151,7 @@ export class Explorer {
 
   /** What the page says, as numbers: for tests, and for those who read along. */
   readings(): object {
-    const { answers } = this;
-    return {
-      predicted: answers.predicted.map(({ selection, solution: s }) => ({ selection, status: s.status, w: Array.from(s.w),
-        value: s.value, lower: s.lower, gap: s.gap, multipliers: Array.from(s.multipliers) })),
-      locallyOptimal: answers.attractors.map((one) => one.selection),
-      trainings: answers.runs.map((run) => {
-        const end = answers.moment(run, -1);
-        return { ...end, point: Array.from(end.point), attention: Array.from(end.attention), normName: run.norm,
-          attractor: { selection: run.attractor.selection, value: run.attractor.solution.value, w: Array.from(run.attractor.solution.w) } };
-      }),
-    };
+    return readingsOf(this.answers);
   }
 
   private begin(): void {
@@ -286,7 +277,7 @@ export class Explorer {
 
   private compute(): void {
     const t = performance.now();
-    this.answers = new Answers(this.state, this.dragging);
+    this.answers = new Answers(this.state);
     for (const one of [this.answers.predicted[0], ...this.answers.attractors]) {
       const name = one.selection.join();
       if (!this.colors.has(name)) this.colors.set(name, this.colors.size);
@@ -435,20 +426,9 @@ export class Explorer {
     else this.travel(this.past, this.future);
   }
 
-  private async copyLink(): Promise<void> {
-    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
-    await navigator.clipboard?.writeText(link).catch(() => undefined);
-    this.layout.say("link copied");
-  }
-
-  private saveTokens(): void {
-    download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" }));
-  }
-
   private python(): string {
-    const { predicted } = this.answers;
-    const { problem, runs } = this.answers;
-    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map((run) => run.norm))], tied(problem.scores));
+    const { predicted, problem, runs } = this.answers;
+    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map(({ norm }) => norm))], tied(problem.scores));
   }
 
   private showPython(): void {
@@ -457,14 +437,18 @@ export class Explorer {
     this.layout.code.focus();
   }
 
+  private async copyLink(): Promise<void> {
+    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
+    await navigator.clipboard?.writeText(link).catch(() => undefined);
+    this.layout.say("link copied");
+  }
+
   private async savePicture(kind: "png" | "svg"): Promise<void> {
-    const style = getComputedStyle(this.layout.root);
-    const color = (name: string): string => style.getPropertyValue(name).trim();
+    const { title, point, verdict, root } = this.layout;
     const text = sheetSvg({
-      title: this.layout.title.textContent!, point: this.layout.point.textContent!, verdict: this.layout.verdict.textContent!,
-      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas, opacity: Number(color("--basins")) }],
+      root, words: [title, point, verdict].map((element) => element.textContent!),
+      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas }],
       bars: this.bars.element, charts: this.charts.pictures(), ...this.certificate.contents(),
-      colors: { ink: color("--ink"), soft: color("--soft"), paper: color("--paper") },
     });
     if (kind === "svg") download("attractor.svg", new Blob([text], { type: "image/svg+xml" }));
     else download("attractor.png", await pngOf(text));
