@@ -68,7 +68,7 @@ export class Answers {
       if (!predicted.has(name)) predicted.set(name, choices.map((one) => this.solved(one, name)).reduce(least));
     }
     this.predicted = [...predicted.values()];
-    this.attractors = kind === "p" && !state.projection ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
+    this.attractors = this.hasBasins ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
     this.runs = paths.map((path, k) => {
       const run = { ...path, norm: norms[k], attractor: predicted.get(norms[k])! };
       const { attention, kept } = this.moment(run, -1);
@@ -106,6 +106,17 @@ export class Answers {
     const measured = solution.status === "solved" ? core.measure(point, run.attractor)
       : { marginRatio: NaN, correlation: NaN, norm: this.size(solution.norm, point) };
     return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
+  }
+
+  /** Whether every start of a prompt in the plane can be followed. */
+  get hasBasins(): boolean {
+    const { parameterization, projection, keys } = this.state;
+    return parameterization === "p" && !projection && keys[0][0].length === 2;
+  }
+
+  /** Whether there is no direction that training could end in. */
+  get nothingAttracts(): boolean {
+    return this.predicted[0].solution.status === "infeasible" && !this.attractors.length;
   }
 
   /** Whether theory says which norm a training minimizes, or the state does. */
