@@ -41,6 +41,23 @@ test("ties are undecided, and say so", () => {
   assert.equal(core.attractorOf(one, core.frobenius, selection).solution.status, "tied");
 });
 
+test("tied tokens that are to stay equal", () => {
+  const one = problem([[[1, 0.7], [1.1, -0.6], [-0.9, -0.2]]], [[1, 1, 0]]);
+  const { status, w, gap } = core.solve(core.constraints(one, [0], undefined, undefined, (i, t) => t === 1), core.parseNorm("l_4"));
+  assert.equal(status, "solved");
+  assert.ok(gap < 1e-12);
+  near(w, [1.3 / 2.56, 0.1 / 2.56]);
+});
+
+test("orthogonal factors beyond two dimensions", () => {
+  const g = Float64Array.from({ length: 12 }, (_, k) => Math.sin(7 * k * k + 1));
+  const turned = core.polar(g, 3);
+  for (let i = 0; i < 3; i++) {
+    for (let j = 0; j < 3; j++) near([[0, 1, 2, 3].reduce((sum, a) => sum + turned[3 * a + i] * turned[3 * a + j], 0)], [Number(i === j)], 1e-14);
+  }
+  near([g.reduce((sum, x, k) => sum + x * turned[k], 0)], [core.normOf({ kind: "nuclear" }, g, 3)], 1e-13);
+});
+
 test("copies of the token that is kept, and tokens that surround it, are contradictions", () => {
   const copy = problem([[[1, 2], [1, 2], [0, 0]]], [[1, 0.5, 0]]);
   const inside = problem([[[0.25, 0.25], [1, 0], [0, 1], [-1, -1]]], [[1, 0, 0, 0]]);

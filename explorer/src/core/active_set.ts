@@ -3,9 +3,10 @@
 // On every set the problem is one of equalities, in coordinates of an orthonormal basis of its rows.
 
 import { accumulate, innerProduct } from "./double_double";
-import { eliminate } from "./linear";
+import { eliminate, vector } from "./linear";
 import { lpNorm } from "./norms";
 
+/** Constraints <row_j + low_j, w> >= bound_j, bounds zero or positive. */
 export interface Rows {
   size: number;
   count: number;
@@ -14,8 +15,11 @@ export interface Rows {
   bounds: Float64Array;
 }
 
+/** The part of a unit row, beyond others, that rounding alone can make. */
 const DEPENDENT = 4e-15;
+/** Relative rounding of a margin. */
 const ROUNDING = 4e-16;
+/** Parts of a combination, beside its largest, that count as none. */
 const NEGLIGIBLE = 1e-12;
 const EXCHANGES = 400;
 const NEWTON_STEPS = 200;
@@ -34,8 +38,8 @@ export interface ActiveSet {
   solve(p: number): boolean;
 }
 
+/** Works on one problem, again and again: each solution is where the next one starts. */
 export function activeSet({ size: d, count: m, rows, low, bounds }: Rows): ActiveSet {
-  const vector = (n: number): Float64Array => new Float64Array(n);
   const [w, wl, u, y, weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
   const multipliers = vector(m);
   const length = vector(m); // of rows in units of the weights
@@ -294,9 +298,9 @@ function leastPower(
   q: Float64Array, first: number, count: number, d: number,
   base: Float64Array | null, u: Float64Array | null, p: number, x: Float64Array,
 ): void {
-  const [z, step, slopes] = [new Float64Array(count), new Float64Array(count), new Float64Array(count)];
-  const [g, trial] = [new Float64Array(d), new Float64Array(d)];
-  const [h, whole] = [new Float64Array(count * count), new Float64Array(count * count)];
+  const [z, step, slopes] = [vector(count), vector(count), vector(count)];
+  const [g, trial] = [vector(d), vector(d)];
+  const [h, whole] = [vector(count * count), vector(count * count)];
   /** Writes the x of z + length step, and returns <u, z + length step>. */
   const place = (length: number, out: Float64Array): number => {
     let linear = 0;

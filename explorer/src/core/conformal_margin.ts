@@ -4,19 +4,22 @@
 
 import { activeSet, type Rows } from "./active_set";
 import { accumulate } from "./double_double";
+import { vector } from "./linear";
 import type { Norm } from "./norms";
 import type { Vertex } from "./simplex";
 
 /** Logit of the share beyond which one part counts for nothing. */
 const FARTHEST = 26;
 const STEPS = 80;
+/** A gap that is rounding. */
+const TIGHT = 1e-15;
 
 export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
   const { count: m, rows, low } = problem;
   const spectral = norm.kind === "spectral";
   // <A, W> in the coordinates turn, flip.
-  const turned = new Float64Array(4 * m);
-  const turnedLow = new Float64Array(4 * m);
+  const turned = vector(4 * m);
+  const turnedLow = vector(4 * m);
   for (let j = 0; j < 4 * m; j += 4) {
     for (const [k, a, b, sign] of [[0, 0, 3, 1], [1, 2, 1, -1], [2, 0, 3, -1], [3, 1, 2, 1]]) {
       const [x, y] = [rows[j + a], sign * rows[j + b]];
@@ -46,8 +49,8 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
     const gap = 1 - lower / upper;
     if (gap < least) {
       least = gap;
-      const w = new Float64Array(4);
-      const wl = new Float64Array(4);
+      const w = vector(4);
+      const wl = vector(4);
       for (const part of [x, xl]) {
         accumulate(w, wl, [part[0], -part[1], part[1], part[0]]);
         accumulate(w, wl, [part[2], part[3], part[3], -part[2]]);
@@ -56,7 +59,6 @@ export function solveConformal(problem: Rows, norm: Norm): Vertex | null {
     }
     return spectral ? (up - right) / (up + right) : (turn - flip) / (turn + flip);
   };
-  const TIGHT = 1e-15;
   let [low0, f0] = [0, at(0)];
   if (Number.isNaN(f0)) return best;
   const sign = Math.sign(f0);

@@ -2,18 +2,13 @@
 // times a power of two.
 
 import type { Rows } from "./active_set";
-
-const BITS = new DataView(new ArrayBuffer(8));
+import { vector } from "./linear";
 
 /** x = mantissa * 2^exponent. */
 function parts(x: number): [bigint, number] {
   if (x === 0) return [0n, 0];
-  BITS.setFloat64(0, x);
-  const high = BITS.getUint32(0);
-  const power = (high >>> 20) & 2047;
-  const fraction = (BigInt(high & 0xfffff) << 32n) | BigInt(BITS.getUint32(4));
-  const size = power ? fraction | (1n << 52n) : fraction;
-  return [x < 0 ? -size : size, (power || 1) - 1075];
+  const exponent = Math.max(-1074, Math.floor(Math.log2(Math.abs(x))) - 54);
+  return [BigInt(x / 2 ** exponent), exponent];
 }
 
 /** Rows as integers, each multiplied by a power of two of its own: it does not matter here. */
@@ -61,7 +56,7 @@ export function contradiction(problem: Rows, set: readonly number[]): Float64Arr
   // As numbers, the largest of them one: each has a power of two of its own.
   const found = basis.flatMap((c, r) => (c >= 0 && t[r][n] > 0n ? [{ c, x: t[r][n], log: bits(t[r][n]) - rows[c].exponent }] : []));
   const top = Math.max(...found.map(({ log }) => log));
-  const out = new Float64Array(count);
+  const out = vector(count);
   for (const { c, x } of found) {
     const shift = Math.max(0, bits(x) - 60);
     out[set[c]] = Number(x >> BigInt(shift)) * 2 ** (shift - rows[c].exponent - top);

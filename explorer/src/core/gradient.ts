@@ -1,6 +1,7 @@
 // The gradient of mean_i loss(o_i), o_i = sum_t softmax(s_i)_t score_it, as mantissas and the
 // logarithms of their scales: exact however saturated the softmax is (see attention/softmax.py).
 
+import { vector } from "./linear";
 import { arraysOf, shapeOf, type Problem } from "./problem";
 
 const TIE = 4 * Number.EPSILON;
@@ -53,9 +54,9 @@ export class Gradient {
     this.plain = plain;
     this.arrays = arraysOf(problem);
     this.size = this.arrays.reduce((sum, [a, b]) => sum + a * b, 0);
-    this.mantissa = new Float64Array(this.size);
-    this.entryScales = new Float64Array(this.size);
-    this.logScales = new Float64Array(this.arrays.length).fill(-Infinity);
+    this.mantissa = vector(this.size);
+    this.entryScales = vector(this.size);
+    this.logScales = vector(this.arrays.length).fill(-Infinity);
     [this.d, this.e] = shapeOf(problem);
     this.n = keys.length;
     this.start = new Int32Array(this.n + 1);
@@ -65,9 +66,9 @@ export class Gradient {
     // Tokens with the same key exchange attention at no effect.
     const copies = keys.some((row) => new Set(row.map((key) => key.join())).size < row.length);
     this.reach = copies ? Infinity : NEGLIGIBLE;
-    this.gain = new Float64Array(count);
-    this.tie = new Float64Array(count);
-    this.slopes = new Float64Array(count);
+    this.gain = vector(count);
+    this.tie = vector(count);
+    this.slopes = vector(count);
     if (parameterization === "pv") keys.flat().forEach((key, t) => (this.slopes[t] = Math.hypot(...key)));
     else {
       this.gain.set(problem.scores.flat());
@@ -78,13 +79,13 @@ export class Gradient {
     }
     this.queries = Float64Array.from(queries.flat());
     this.labels = Float64Array.from(problem.labels ?? []);
-    this.pull = new Float64Array(this.d * this.n);
-    this.logRow = new Float64Array(this.n);
-    this.logLoss = new Float64Array(this.n);
-    this.score = new Float64Array(count);
-    this.weight = new Float64Array(count);
-    this.along = new Float64Array(this.d);
-    this.turned = new Float64Array(this.d * this.n);
+    this.pull = vector(this.d * this.n);
+    this.logRow = vector(this.n);
+    this.logLoss = vector(this.n);
+    this.score = vector(count);
+    this.weight = vector(count);
+    this.along = vector(this.d);
+    this.turned = vector(this.d * this.n);
     this.leader = new Int32Array(this.n);
   }
 

@@ -1,6 +1,7 @@
 // One step of every optimizer, on mantissas: what of a gradient each reads is as in the library.
 
 import type { Gradient } from "./gradient";
+import { vector } from "./linear";
 import { polar, type Norm } from "./norms";
 import type { Parameterization, Training } from "../state";
 
@@ -37,7 +38,7 @@ export function makeStep(training: Training, gradient: Gradient, start: ArrayLik
   const decay = training.weight_decay ?? 0;
   const { mantissa: g, arrays, size } = gradient;
   const firsts = arrays.map((_, r) => arrays.slice(0, r).reduce((sum, [a, b]) => sum + a * b, 0)).concat(size);
-  const next = new Float64Array(size);
+  const next = vector(size);
   const move = mover(training, gradient, start, firsts, next);
   const byEntry = training.optimizer === "sign_descent";
   return (w) => {

@@ -1,6 +1,7 @@
 // What is shown: sequences of tokens, a score for each, and what is trained.
 
 import type { LossName, Parameterization } from "../state";
+import { vector } from "./linear";
 
 export interface Problem {
   /** keys[i][t] = x_it, of any dimension. */
@@ -79,13 +80,14 @@ export const optimalTokens = ({ scores }: Pick<Problem, "scores">): number[] =>
  *
  * Sequences that are not among the `supports` are only to keep their token, with a bound of zero:
  * attention beside a head that they do not hold. Tokens that are `level` with the selected one
- * put no constraint on it.
+ * put no constraint on it; those that are to stay `equal` to it put two, one against the other.
  */
 export function constraints(
   problem: Problem,
   selection: readonly number[],
   supports?: readonly boolean[],
   level?: (i: number, t: number) => boolean,
+  equal?: (i: number, t: number) => boolean,
 ): Constraints {
   const prompt = isPrompt(problem);
   const rows: number[] = [];
@@ -98,14 +100,17 @@ export function constraints(
     if (!kept) return;
     keys.forEach((key, t) => {
       if (t === selection[i] || level?.(i, t)) return;
-      for (let a = 0; a < kept.length; a++) {
-        const x = kept[a] - key[a];
-        if (prompt) rows.push(x), low.push(0);
-        else for (const z of problem.queries[i]) rows.push(x * z), low.push(productError(x, z, x * z));
+      const both = equal?.(i, t);
+      for (const sign of both ? [1, -1] : [1]) {
+        for (let a = 0; a < kept.length; a++) {
+          const x = sign * (kept[a] - key[a]);
+          if (prompt) rows.push(x), low.push(0);
+          else for (const z of problem.queries[i]) rows.push(x * z), low.push(productError(x, z, x * z));
+        }
+        bounds.push(both || (supports && !supports[i]) ? 0 : 1);
+        sequence.push(i);
+        token.push(t);
       }
-      bounds.push(supports && !supports[i] ? 0 : 1);
-      sequence.push(i);
-      token.push(t);
     });
   });
   return {
@@ -136,7 +141,7 @@ export function productError(x: number, y: number, product: number): number {
 /** The effective matrix W of parameters, row-major; of a prompt p itself. */
 export function effective(problem: Problem, w: ArrayLike<number>): Float64Array {
   const [d, e] = shapeOf(problem);
-  const out = new Float64Array(d * e);
+  const out = vector(d * e);
   for (let a = 0; a < d; a++) {
     for (let b = 0; b < e; b++) {
       if (problem.parameterization !== "KQ") out[a * e + b] = w[a * e + b];

@@ -3,9 +3,11 @@
 
 import { accumulate, innerProduct, rest } from "./double_double";
 import type { Rows } from "./active_set";
-import { eliminate } from "./linear";
+import { eliminate, vector } from "./linear";
 
 const PIVOTS = 500;
+/** Entries of unit rows that rounding alone can make. */
+const NOTHING = 4e-15;
 
 export interface Vertex {
   w: Float64Array;
@@ -23,15 +25,15 @@ function corners(p: number, d: number): number[][] {
   return Array.from({ length: 2 ** d }, (_, r) => Array.from({ length: d }, (_, k) => ((r >> k) & 1 ? -1 : 1)));
 }
 
-/** A feasible problem, with the norm of its solution to about a factor. */
-export function simplex(problem: Rows, p: number, size: number): Vertex | null {
+/** Solves a feasible problem; null where rounding is in the way. */
+export function simplex(problem: Rows, p: number): Vertex | null {
   const { size: d, count: m, rows, bounds } = problem;
   const s = corners(p, d);
   const height = s.length;
   // Columns: multipliers of rows that have length one, then slacks, then the right-hand side.
   const length = Float64Array.from({ length: m }, (_, j) => Math.hypot(...rows.subarray(j * d, j * d + d)));
   const width = m + height + 1;
-  const t = new Float64Array((height + 1) * width);
+  const t = vector((height + 1) * width);
   for (let r = 0; r < height; r++) {
     for (let j = 0; j < m; j++) {
       let sum = 0;
@@ -41,7 +43,9 @@ export function simplex(problem: Rows, p: number, size: number): Vertex | null {
     t[r * width + m + r] = 1;
     t[r * width + width - 1] = 1;
   }
-  for (let j = 0; j < m; j++) t[height * width + j] = length[j] > 0 ? -bounds[j] / length[j] / size : 0;
+  let most = 0;
+  for (let j = 0; j < m; j++) if (length[j] > 0) most = Math.max(most, bounds[j] / length[j]);
+  for (let j = 0; j < m; j++) t[height * width + j] = length[j] > 0 ? -bounds[j] / length[j] / most : 0;
   const basis = Array.from({ length: height }, (_, r) => m + r);
   for (let pivots = 0; pivots < PIVOTS; pivots++) {
     // The steepest column at first, then the first (Bland), which cannot go round in circles.
@@ -59,7 +63,7 @@ export function simplex(problem: Rows, p: number, size: number): Vertex | null {
     let step = Infinity;
     for (let r = 0; r < height; r++) {
       const x = t[r * width + column];
-      if (!(x > 1e-13)) continue;
+      if (!(x > NOTHING)) continue;
       const ratio = t[r * width + width - 1] / x;
       if (ratio < step || (ratio === step && basis[r] < basis[row])) [row, step] = [r, ratio];
     }
@@ -82,18 +86,18 @@ function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], b
   const k = set.length;
   // Corners whose slack is not in the basis are tight: w is a combination of them.
   const tight = s.filter((_, r) => !basis.includes(m + r));
-  const w = new Float64Array(d);
-  const wl = new Float64Array(d);
-  const multipliers = new Float64Array(m);
+  const w = vector(d);
+  const wl = vector(d);
+  const multipliers = vector(m);
   if (k === 0) return { w, wl, multipliers };
-  const matrix = new Float64Array(k * k);
+  const matrix = vector(k * k);
   set.forEach((j, i) => tight.forEach((corner, c) => {
     for (let b = 0; b < d; b++) matrix[i * k + c] += (rows[j * d + b] * corner[b]) / length[j];
   }));
   for (let again = 0; again < 4; again++) {
     const right = Float64Array.from(set, (j) => (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / length[j]);
     if (!eliminate(matrix.slice(), right)) return null;
-    const change = new Float64Array(d);
+    const change = vector(d);
     tight.forEach((corner, c) => {
       for (let b = 0; b < d; b++) change[b] += right[c] * corner[b];
     });
@@ -101,20 +105,20 @@ function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], b
   }
   // Multipliers: sum_j lambda_j <a_j, corner> = 1 on the tight corners.
   const transposed = matrix.map((_, i) => matrix[(i % k) * k + Math.floor(i / k)]);
-  const column = new Float64Array(m);
-  const columnLow = new Float64Array(m);
-  const multipliersLow = new Float64Array(m);
-  const combined = new Float64Array(d);
-  const combinedLow = new Float64Array(d);
+  const column = vector(m);
+  const columnLow = vector(m);
+  const multipliersLow = vector(m);
+  const combined = vector(d);
+  const combinedLow = vector(d);
   for (let again = 0; again < 4; again++) {
     for (let b = 0; b < d; b++) {
       for (let j = 0; j < m; j++) [column[j], columnLow[j]] = [rows[j * d + b], low[j * d + b]];
       combined[b] = innerProduct(column, columnLow, 0, multipliers, multipliersLow, m);
       combinedLow[b] = rest;
     }
-    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), new Float64Array(d), d));
+    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), vector(d), d));
     if (!eliminate(transposed.slice(), right)) return null;
-    const change = new Float64Array(m);
+    const change = vector(m);
     set.forEach((j, i) => (change[j] = right[i] / length[j]));
     accumulate(multipliers, multipliersLow, change);
   }

@@ -1,6 +1,7 @@
 // Training from one start, recorded at some steps.
 
 import { Gradient } from "./gradient";
+import { vector } from "./linear";
 import { makeStep } from "./optimizers";
 import type { Training } from "../state";
 import { effective, sizeOf, type Problem } from "./problem";
@@ -36,7 +37,7 @@ export function train(given: Problem, training: Training, start: ArrayLike<numbe
   const w = first.slice();
   const step = makeStep(training, gradient, first);
   const size = sizeOf(problem);
-  const parameters = new Float64Array(steps.length * w.length);
+  const parameters = vector(steps.length * w.length);
   let ended = -1;
   let reason: Path["reason"] = "";
   let done = 0;
@@ -52,7 +53,7 @@ export function train(given: Problem, training: Training, start: ArrayLike<numbe
   }
   let points = parameters;
   if (size !== w.length) {
-    points = new Float64Array(steps.length * size);
+    points = vector(steps.length * size);
     for (let r = 0; r < steps.length; r++) {
       points.set(effective(problem, parameters.subarray(r * w.length, (r + 1) * w.length)), r * size);
     }
