@@ -63,7 +63,8 @@ html_favicon = "_static/icon.svg"
 html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_context = {"default_mode": "auto"}
 html_sidebars = {
-    page: [] for page in ("_modules/**", "start", "generated/gallery", "generated/found_wrong")
+    page: []
+    for page in ("_modules/**", "start", "explorer", "generated/gallery", "generated/found_wrong")
 }
 html_copy_source = False
 html_show_sourcelink = False

@@ -3,8 +3,8 @@
     python explorer/test/cpu.py [--moves 200] [scene ...]
 
 Needs playwright (from PyPI) and Chromium; prints milliseconds of all tasks of the main thread
-(script, style, layout, painting) for each move: median, 99 %, largest; then the seconds from the drop
-to the exact basins. Ends with 1 where the median exceeds 8 ms, or 99 % 16 ms.
+(script, style, layout, painting) for each move: median, 99 %, largest; then the seconds from the
+drop to the exact basins. Ends with 1 where the median exceeds 8 ms, or 99 % 16 ms.
 """
 
 import argparse
@@ -51,6 +51,7 @@ with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
     client.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def spent() -> float:
+        """Milliseconds of the main thread so far."""
         metrics = {m["name"]: m["value"] for m in client.send("Performance.getMetrics")["metrics"]}
         return 1000 * metrics["TaskDuration"]
 
@@ -81,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
             page.wait_for_function(PAINTED, timeout=20_000)
             basins = f"{time.perf_counter() - dropped:.2f}"
         except Exception:
-            basins = "–"
+            basins = "-"
         times.sort()
         median, high = statistics.median(times), times[int(0.99 * len(times)) - 1]
         slow |= median > MEDIAN or high > NINETY_NINE
