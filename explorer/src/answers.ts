@@ -43,7 +43,6 @@ export interface Moment extends Measures {
 const SATURATED = 0.99;
 const OWN = 64; // entries of a matrix that the page solves for itself
 const CHOICES = 64; // of tied tokens
-const QUICK = 64; // selections that are looked through while something is dragged
 
 export class Answers {
   /** The problem of a prompt or a matrix: what is drawn. */
@@ -55,7 +54,7 @@ export class Answers {
   readonly attractors: Attractor[];
   private readonly gradient: InstanceType<typeof core.Gradient>;
 
-  constructor(readonly state: State, dragging = false) {
+  constructor(readonly state: State) {
     const trained = problemOf(state);
     const { trainings, norm, parameterization: kind } = state;
     const linear: Problem = { ...trained, parameterization: kind === "KQ" ? "W" : kind === "pv" ? "p" : kind };
@@ -69,8 +68,7 @@ export class Answers {
       if (!predicted.has(name)) predicted.set(name, choices.map((one) => this.solved(one, name)).reduce(least));
     }
     this.predicted = [...predicted.values()];
-    const selections = state.keys.reduce((count, row) => count * row.length, 1);
-    this.attractors = kind === "p" && !state.projection && !(dragging && selections > QUICK) ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
+    this.attractors = this.hasBasins ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
     this.runs = paths.map((path, k) => {
       const run = { ...path, norm: norms[k], attractor: predicted.get(norms[k])! };
       const { attention, kept } = this.moment(run, -1);
@@ -108,6 +106,17 @@ export class Answers {
     const measured = solution.status === "solved" ? core.measure(point, run.attractor)
       : { marginRatio: NaN, correlation: NaN, norm: this.size(solution.norm, point) };
     return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
+  }
+
+  /** Whether every start of a prompt in the plane can be followed. */
+  get hasBasins(): boolean {
+    const { parameterization, projection, keys } = this.state;
+    return parameterization === "p" && !projection && keys[0][0].length === 2;
+  }
+
+  /** Whether there is no direction that training could end in. */
+  get nothingAttracts(): boolean {
+    return this.predicted[0].solution.status === "infeasible" && !this.attractors.length;
   }
 
   /** Whether theory says which norm a training minimizes, or the state does. */

@@ -3,28 +3,25 @@
 import { addressOf, readAddress } from "./address";
 import { Answers, type Moment } from "./answers";
 import { agreement } from "./kernel";
-import { Painter } from "./mathematics/painter";
-import type { Painted } from "./mathematics/painting";
 import { download, pngOf, sheetSvg } from "./files/pictures";
 import { tokenFile } from "./files/npz";
 import { pythonLines } from "./files/python";
+import { readingsOf } from "./readings";
 import { findScene, SCENES } from "./scenes";
-import { problemOf, type Model, type State } from "./state";
+import type { Model, State } from "./state";
 import { Bars, sample } from "./view/bars";
+import { BasinView, EXACT, PREVIEW } from "./view/basins";
 import { Certificate } from "./view/certificate";
 import { Charts } from "./view/charts";
 import { Controls, options } from "./view/controls";
-import { Disk, UNIT } from "./view/disk";
+import { Disk } from "./view/disk";
 import { Layout } from "./view/layout";
 import { Plane } from "./view/plane";
+import { Player } from "./view/player";
 import css from "./view/style.css";
 import { html, write } from "./view/svg";
 import { followTheme } from "./view/theme";
 import { normWords, OPTIMIZERS, tied, verdict } from "./words";
-
-const PREVIEW = { cells: 40, steps: 160, faster: 4 };
-const EXACT = { cells: 150, steps: 4000 };
-const PLAYED = 3000; // milliseconds of a whole path
 
 /** Milliseconds of the last update, for the tests of speed. */
 export interface Timings { solve: number; draw: number }
@@ -39,15 +36,12 @@ export class Explorer {
   private first: State;
   private part = 1; // of the path that is shown
   private darkPage = false;
-  private playing = 0;
   private frame = 0;
   private dragging = false;
   private saved = "";
   private shape = ""; // of what is on the page: tokens and what is trained
   private past: string[] = [];
   private future: string[] = [];
-  private colors = new Map<string, number>();
-  private none = "#cfcfcf";
   private kernel = "";
   private told: Answers | null = null;
   private verdict = "";
@@ -59,7 +53,12 @@ export class Explorer {
   private readonly bars = new Bars();
   private readonly charts = new Charts();
   private readonly certificate = new Certificate();
-  private readonly painter: Painter;
+  private readonly basins: BasinView;
+  private readonly player = new Player((part) => {
+    this.part = part;
+    this.layout.time.value = String(part);
+    this.redraw();
+  }, (playing) => write(this.layout.play, playing ? "❚❚ pause" : "▶ play"));
   private readonly stopFollowing: () => void;
   private readonly sizes: ResizeObserver;
   private readonly listen = (): void => this.receive();
@@ -85,12 +84,12 @@ export class Explorer {
       undo: () => this.travel(this.past, this.future),
       redo: () => this.travel(this.future, this.past),
       reset: () => this.replace(structuredClone(this.base)),
-      play: () => (this.playing ? this.pause() : this.play()),
-      time: (part) => { this.pause(); this.part = part; this.redraw(); },
+      play: () => (this.player.playing ? this.player.pause() : this.player.play(this.part)),
+      time: (part) => { this.player.pause(); this.part = part; this.redraw(); },
       link: () => void this.copyLink(),
       png: () => void this.savePicture("png"),
       svg: () => void this.savePicture("svg"),
-      tokens: () => this.saveTokens(),
+      tokens: () => download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" })),
       python: () => this.showPython(),
     }, { controls: this.controls.element, plane: this.plane.element, disk: this.disk.element, bars: this.bars.element,
       charts: this.charts.element, certificate: this.certificate.element });
@@ -98,7 +97,8 @@ export class Explorer {
     shadow.replaceChildren(html("style", {}, css), this.layout.root);
     this.layout.link.hidden = !address;
     this.layout.root.addEventListener("keydown", (event) => this.key(event));
-    this.painter = new Painter((painted) => this.painted(painted));
+    this.basins = new BasinView(this.disk, (words) => write(this.layout.diskCaption, words),
+      () => { host.dataset.painted = String(this.updates); });
     this.sizes = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
       const { width } = (target as SVGSVGElement).viewBox.baseVal; // text keeps its size where pictures shrink
       if (contentRect.width) (target as SVGSVGElement).style.setProperty("--u", String(Math.round((100 * width) / contentRect.width) / 100));
@@ -122,8 +122,8 @@ export class Explorer {
     this.stopFollowing();
     this.sizes.disconnect();
     cancelAnimationFrame(this.frame);
-    this.pause();
-    this.painter.destroy();
+    this.player.pause();
+    this.basins.destroy();
     this.host.shadowRoot!.replaceChildren();
   }
 
@@ -150,17 +150,7 @@ export class Explorer {
 
   /** What the page says, as numbers: for tests, and for those who read along. */
   readings(): object {
-    const { answers } = this;
-    return {
-      predicted: answers.predicted.map(({ selection, solution: s }) => ({ selection, status: s.status, w: Array.from(s.w),
-        value: s.value, lower: s.lower, gap: s.gap, multipliers: Array.from(s.multipliers) })),
-      locallyOptimal: answers.attractors.map((one) => one.selection),
-      trainings: answers.runs.map((run) => {
-        const end = answers.moment(run, -1);
-        return { ...end, point: Array.from(end.point), attention: Array.from(end.attention), normName: run.norm,
-          attractor: { selection: run.attractor.selection, value: run.attractor.solution.value, w: Array.from(run.attractor.solution.w) } };
-      }),
-    };
+    return readingsOf(this.answers);
   }
 
   private begin(): void {
@@ -191,13 +181,12 @@ export class Explorer {
   /** All that depends on the number of tokens is made again. */
   private reset(): void {
     this.shape = this.shapeNow();
-    this.colors = new Map();
-    this.disk.clear();
+    this.basins.reset();
     this.paintTheme();
     this.compute();
     this.plane.reset(this.answers);
     this.draw();
-    this.exactBasins();
+    this.paintExactly();
   }
 
   private receive(): void {
@@ -218,7 +207,7 @@ export class Explorer {
       this.frame = 0;
       this.compute();
       this.redraw();
-      this.previewBasins();
+      this.basins.preview(this.answers);
       this.updates++;
     });
   }
@@ -260,11 +249,11 @@ export class Explorer {
   private restore(state: State): void {
     this.state = state;
     this.kernel = "";
-    this.pause();
+    this.player.pause();
     if (this.shape === this.shapeNow()) {
       this.compute();
       this.draw();
-      this.exactBasins();
+      this.paintExactly();
     } else {
       this.part = 1;
       this.reset();
@@ -286,10 +275,10 @@ export class Explorer {
 
   private compute(): void {
     const t = performance.now();
-    this.answers = new Answers(this.state, this.dragging);
+    this.answers = new Answers(this.state);
     for (const one of [this.answers.predicted[0], ...this.answers.attractors]) {
       const name = one.selection.join();
-      if (!this.colors.has(name)) this.colors.set(name, this.colors.size);
+      if (!this.basins.colors.has(name)) this.basins.colors.set(name, this.basins.colors.size);
     }
     this.timings.solve = performance.now() - t;
   }
@@ -308,7 +297,13 @@ export class Explorer {
     layout.undo.disabled = !this.past.length;
     layout.redo.disabled = !this.future.length;
     this.showLegend();
+    this.showFoot();
     this.redraw();
+  }
+
+  private paintExactly(): void {
+    delete this.host.dataset.painted;
+    this.basins.exact(this.answers);
   }
 
   private showLegend(): void {
@@ -338,7 +333,7 @@ export class Explorer {
     }
     this.moments = answers.runs.map((run) => answers.moment(run, Math.round(this.part * (run.steps.length - 1))));
     this.plane.draw(answers, this.moments);
-    this.disk.draw(answers, this.moments, this.colors);
+    this.disk.draw(answers, this.moments, this.basins.colors);
     this.bars.draw(answers, this.moments);
     this.charts.draw(answers, this.moments);
     this.certificate.draw(answers, this.moments, this.kernel);
@@ -347,83 +342,19 @@ export class Explorer {
     this.timings.draw = performance.now() - t;
   }
 
-  private play(): void {
-    write(this.layout.play, "❚❚ pause");
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    let begun = performance.now() - (this.part >= 1 ? 0 : this.part) * PLAYED;
-    const go = (now: number): void => {
-      begun = Math.min(begun, now);
-      const part = Math.min(1, (now - begun) / PLAYED);
-      this.part = still ? Math.floor(part * 8) / 8 : part; // a few pictures, where motion is not wanted
-      this.layout.time.value = String(this.part);
-      this.redraw();
-      if (part < 1) this.playing = requestAnimationFrame(go);
-      else this.pause();
-    };
-    this.playing = requestAnimationFrame(go);
-  }
-
-  private pause(): void {
-    cancelAnimationFrame(this.playing);
-    this.playing = 0;
-    write(this.layout.play, "▶ play");
-  }
-
-  private get hasBasins(): boolean {
-    return this.state.parameterization === "p" && !this.state.projection && this.state.keys[0][0].length === 2;
-  }
-
-  private get nothingAttracts(): boolean {
-    const { attractors, predicted: [{ solution }] } = this.answers;
-    return solution.status === "infeasible" && !attractors.length;
-  }
-
-  private previewBasins(): void {
-    if (!this.hasBasins || this.nothingAttracts) return this.disk.clear();
-    const [training] = this.state.trainings;
-    const faster = training.optimizer === "gradient_descent" ? 1 : PREVIEW.faster;
-    this.painter.paint({ problem: problemOf(this.state), training: { ...training, learning_rate: faster * training.learning_rate },
-      cells: PREVIEW.cells, steps: PREVIEW.steps, unit: UNIT, preview: true });
-  }
-
-  private exactBasins(): void {
-    delete this.host.dataset.painted;
-    this.painter.forget();
-    if (!this.hasBasins || this.nothingAttracts) {
-      this.disk.clear();
-      this.caption(this.hasBasins ? "the rim is infinity; no direction there attracts" : "");
-      this.host.dataset.painted = String(this.updates);
-      return;
-    }
-    this.caption("the rim is infinity; basins: computing");
-    this.painter.paint({ problem: problemOf(this.state), training: this.state.trainings[0],
-      cells: EXACT.cells, steps: EXACT.steps, unit: UNIT, preview: false });
-  }
-
-  private painted(painted: Painted): void {
-    this.disk.paint(painted, this.colors, this.none);
-    if (painted.preview) return this.caption("the rim is infinity; basins: a preview");
-    if (!painted.done) return;
-    this.host.dataset.painted = String(this.updates);
-    this.caption("the rim is infinity; drag the start; basins: exact");
-  }
-
-  private caption(basins: string): void {
-    const { projection, parameterization } = this.state;
-    const what = parameterization === "p" ? "p" : parameterization === "pv" ? "p and v" : "W z of every query";
-    write(this.layout.diskCaption, basins || `${what}${projection ? ", as seen" : ""}; the rim is infinity`);
-    const exact = "Solutions, bounds (rounding included), paths and attention are exact at every moment";
-    const cells = this.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
+  /** What is exact, what a preview, and what is not seen. */
+  private showFoot(): void {
+    const { projection } = this.state;
+    const cells = this.answers.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
     const hidden = projection ? ` ${Math.round(100 * projection.hidden)} % of the squared distances between tokens lie outside the plane shown; tokens cannot be dragged.` : "";
-    write(this.layout.foot, `${exact}${cells}.${hidden}`);
+    write(this.layout.foot, `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}`);
   }
 
   private paintTheme(): void {
     const { theme } = this.state;
     const dark = theme === "dark" || (theme !== "light" && this.darkPage);
     this.layout.root.classList.toggle("dark", dark);
-    this.none = getComputedStyle(this.layout.root).getPropertyValue("--none").trim() || "#cfcfcf";
-    this.disk.repaint(this.colors, this.none);
+    this.basins.shade(getComputedStyle(this.layout.root).getPropertyValue("--none").trim());
   }
 
   private key(event: KeyboardEvent): void {
@@ -435,20 +366,9 @@ export class Explorer {
     else this.travel(this.past, this.future);
   }
 
-  private async copyLink(): Promise<void> {
-    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
-    await navigator.clipboard?.writeText(link).catch(() => undefined);
-    this.layout.say("link copied");
-  }
-
-  private saveTokens(): void {
-    download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" }));
-  }
-
   private python(): string {
-    const { predicted } = this.answers;
-    const { problem, runs } = this.answers;
-    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map((run) => run.norm))], tied(problem.scores));
+    const { predicted, problem, runs } = this.answers;
+    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map(({ norm }) => norm))], tied(problem.scores));
   }
 
   private showPython(): void {
@@ -457,14 +377,18 @@ export class Explorer {
     this.layout.code.focus();
   }
 
+  private async copyLink(): Promise<void> {
+    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
+    await navigator.clipboard?.writeText(link).catch(() => undefined);
+    this.layout.say("link copied");
+  }
+
   private async savePicture(kind: "png" | "svg"): Promise<void> {
-    const style = getComputedStyle(this.layout.root);
-    const color = (name: string): string => style.getPropertyValue(name).trim();
+    const { title, point, verdict, root } = this.layout;
     const text = sheetSvg({
-      title: this.layout.title.textContent!, point: this.layout.point.textContent!, verdict: this.layout.verdict.textContent!,
-      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas, opacity: Number(color("--basins")) }],
+      root, words: [title, point, verdict].map((element) => element.textContent!),
+      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas }],
       bars: this.bars.element, charts: this.charts.pictures(), ...this.certificate.contents(),
-      colors: { ink: color("--ink"), soft: color("--soft"), paper: color("--paper") },
     });
     if (kind === "svg") download("attractor.svg", new Blob([text], { type: "image/svg+xml" }));
     else download("attractor.png", await pngOf(text));

@@ -8,30 +8,32 @@ const [WIDTH, GAP, SIDE] = [1000, 24, 470];
 const FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 export interface Sheet {
-  title: string;
-  point: string;
-  verdict: string;
+  /** Whose colors are taken. */
+  root: HTMLElement;
+  /** A title, and what is said below it. */
+  words: string[];
   /** Side by side, as squares; a canvas lies below its picture. */
-  pictures: { svg: SVGSVGElement; below?: HTMLCanvasElement; opacity?: number }[];
+  pictures: { svg: SVGSVGElement; below?: HTMLCanvasElement }[];
   bars: SVGSVGElement;
   charts: { name: string; svg: SVGSVGElement }[];
   table: HTMLTableElement;
   notes: string[];
-  colors: { ink: string; soft: string; paper: string };
 }
 
 /** Everything in one SVG, which needs no other file. */
 export function sheetSvg(sheet: Sheet): string {
-  const { ink, soft, paper } = sheet.colors;
+  const style = getComputedStyle(sheet.root);
+  const [ink, soft, paper, basins] = ["ink", "soft", "paper", "basins"].map((name) => style.getPropertyValue(`--${name}`).trim());
+  const [title, ...said] = sheet.words;
   const out = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width: WIDTH, "font-family": FONT, "font-size": 12, fill: ink });
   const text = (words: string, x: number, y: number, more: Record<string, string | number> = {}): void => {
     out.append(svg("text", { x, y, fill: ink, ...more }, words));
   };
   const back = svg("rect", { width: WIDTH, fill: paper });
   out.append(back);
-  text(sheet.title, GAP, 38, { "font-size": 20, "font-weight": 600 });
+  text(title, GAP, 38, { "font-size": 20, "font-weight": 600 });
   let y = 60;
-  for (const words of [...wrap(sheet.point, 140), ...wrap(sheet.verdict, 140)]) { text(words, GAP, y, { fill: soft, "font-size": 13 }); y += 18; }
+  for (const words of said.flatMap((one) => wrap(one, 140))) { text(words, GAP, y, { fill: soft, "font-size": 13 }); y += 18; }
   sheet.pictures.forEach((picture, k) => {
     const x = GAP + k * (SIDE + 12);
     if (picture.below && picture.below.width > 1) {
@@ -40,7 +42,7 @@ export function sheetSvg(sheet: Sheet): string {
       const side = SIDE - 2 * inset;
       out.append(svg("clipPath", { id: clip }, svg("circle", { cx: x + SIDE / 2, cy: y + SIDE / 2, r: side / 2 })),
         svg("image", { href: picture.below.toDataURL(), x: x + inset, y: y + inset, width: side, height: side,
-          opacity: picture.opacity ?? 1, "clip-path": `url(#${clip})` }));
+          opacity: basins, "clip-path": `url(#${clip})` }));
     }
     out.append(placed(picture.svg, x, y, SIDE, SIDE));
   });
