@@ -79,7 +79,6 @@ def train(
             for h in range(HEADS)
         ],
         every=50,
-        budget=0.2,  # a fifth of the time; the default of 0.03 is for longer runs
     )
     optimizer.register_step_post_hook(monitor.hook(model))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from site_pages import docstrings, offline, project, references, size, tutorials
 from site_pages.api import api_pages
+from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
 from site_pages.found_wrong import found_wrong_page, links_to_found
 from site_pages.gallery import gallery_page
@@ -30,6 +31,7 @@ def all_pages(docs: Path) -> dict[str, str]:
         **paper_pages(links_to_found(docs)),
         "found_wrong.md": found_wrong_page(docs),
         "statuses.md": statuses_page(),
+        "audit_words.md": audit_words_page(),
         "gallery.md": gallery_page(docs),
         **project_pages(docs.parent),
     }

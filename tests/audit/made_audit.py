@@ -115,6 +115,13 @@ def made_audit(layers=6, heads=12, *, draws=99, queries=12, seed=0, prompts=True
     return Audit(xr.Dataset(variables, coordinates, settings))
 
 
+def judged(*learnable, **changed):
+    """Heads of one layer with these verdicts."""
+    data = made_audit(1, len(learnable), draws=19, **changed).data
+    words = np.array([list(learnable)], dtype=object)
+    return data.assign(learnable=(("layer", "head"), words))
+
+
 def with_margins(audit, *, draws=19, seed=0):
     """The same, asked of training texts: head 0.0 is at its nuclear margin solution."""
     random = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from made_audit import made_audit
 from made_checkpoints import (
     TOKENS,
@@ -13,7 +14,7 @@ from made_checkpoints import (
 )
 
 import attractor as at
-from attractor.audit import Captured, Projections, load_checkpoint_audit
+from attractor.audit import Captured, Projections, _audit_checkpoints, load_checkpoint_audit
 from attractor.errors import FileFormatError, InvalidInputError
 
 
@@ -75,6 +76,31 @@ def test_one_pairing_alone_is_elsewhere():
         [captured_heads(K, Q, b), captured_heads(K + 0.1, Q, b)], draws=19
     ).data
     assert set(found["direction"].to_numpy().ravel()) == {"elsewhere"}
+
+
+def test_a_store_goes_on_where_a_killed_audit_ended(tmp_path, monkeypatch):
+    pair, given = stepped(1), {"draws": 19, "store": tmp_path / "store"}
+    at.audit_heads(pair[-1], draws=19, store=given["store"])  # which it may share
+    movements, asked = _audit_checkpoints.movements, []
+
+    def ends(*arguments, **options):
+        asked.append(arguments[2])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return movements(*arguments, **options)
+
+    monkeypatch.setattr(_audit_checkpoints, "movements", ends)
+    with at.use_threads(1), pytest.raises(KeyboardInterrupt):
+        at.audit_checkpoints(pair, **given)
+    again = at.audit_checkpoints(pair, **given)
+    assert asked == [0, 1, 1]
+    xr.testing.assert_identical(again.data, at.audit_checkpoints(pair, draws=19).data)
+    at.audit_checkpoints(pair, **given, alpha=0.1, names=["a", "b"])  # of which heads know nothing
+    for other in ({"seed": 1}, {"norms": ["nuclear"]}, {"draws": 39}):
+        with pytest.raises(InvalidInputError, match="holds another audit: checkpoints differ"):
+            at.audit_checkpoints(pair, **(given | other))
+    with pytest.raises(InvalidInputError, match="had other keys or queries"):
+        at.audit_checkpoints(stepped(1, step=0.2), **given)
 
 
 def test_a_file_holds_everything(tmp_path):

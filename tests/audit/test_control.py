@@ -6,7 +6,8 @@ from made_heads import gaussian_heads
 
 import attractor as at
 from attractor.audit import ControlSizes, control, positive_control
-from attractor.audit.words import control_sentence, control_table
+from attractor.audit.columns import control_table
+from attractor.audit.words import control_sentence
 
 
 def test_trained_heads_are_found_in_their_norm_and_no_others(monkeypatch):

@@ -1,5 +1,9 @@
+import io
+
 import pytest
-from made_audit import made_audit
+from made_audit import made_audit, with_margins
+from made_checkpoints import made_checkpoint_audit
+from rich.console import Console
 
 from attractor.audit.heads import by_clearness, heads, name
 from attractor.audit.result import load_audit
@@ -26,6 +30,24 @@ def test_many_heads_print_by_layer():
 
 def test_notebooks_show_the_same():
     assert "pairings do not" in made_audit(1, 2)._repr_html_()
+
+
+def test_pictures_say_what_is_seen_in_them():
+    said = made_audit(2, 3).plot().description
+    assert said.startswith("1 of 6 heads have a frame: 0.2: accuracy 0.97, ")
+    moved = made_checkpoint_audit(1, 1, 3).plot().description
+    assert "Directions: " in moved and "toward 1" in moved
+
+
+@pytest.mark.parametrize("made", [made_audit(2, 12), with_margins(made_audit(2, 3))])
+def test_a_head_takes_a_line_of_a_narrow_terminal(made):
+    console = Console(file=io.StringIO(), width=80)
+    made.print_to(console)
+    lines = console.file.getvalue().splitlines()
+    start = next(row for row, line in enumerate(lines) if line.startswith("head "))
+    verdicts = [one.get("margin", "") for one in heads(made.data)]
+    wrapped = sum(verdict.startswith(("at the", "on the")) for verdict in verdicts)
+    assert len(lines) - start - 1 == len(verdicts) + 2 * wrapped
 
 
 def test_counts_leave_out_what_was_not_audited():

@@ -1,17 +1,13 @@
-import numpy as np
 import pytest
-from made_audit import made_audit, made_curves
+from made_audit import judged, made_audit, made_curves
 
-from attractor.audit.heads import by_clearness, heads
+from attractor.audit.heads import heads
 from attractor.audit.result import Learnable
 from attractor.audit.words import (
     calibration_sentence,
     curves_sentence,
     head_line,
-    head_table,
-    layer_table,
-    null_table,
-    prompt_table,
+    prompt_sentence,
     sentence,
     sentences,
 )
@@ -19,13 +15,6 @@ from attractor.audit.words import (
 NOT_ASKED = (
     "whether any head is at a margin solution was not asked: only its training texts could show it."
 )
-
-
-def judged(*learnable, **changed):
-    """Heads of one layer with these verdicts."""
-    data = made_audit(1, len(learnable), draws=19, **changed).data
-    words = np.array([list(learnable)], dtype=object)
-    return data.assign(learnable=(("layer", "head"), words))
 
 
 def test_counts_in_one_sentence():
@@ -59,42 +48,15 @@ def test_further_findings():
     data = judged("learnable", "learnable")
     data["selection"][0] = ["offset +1", "sink"]
     data["prompt"][0] = ["not asked: one token", "short"]
-    lines = sentences(data)
-    assert lines[1:] == [
-        "What heads select: 1 a fixed offset, 1 sink.",
-        "Prompts that heads need to be near their limit: 1 short.",
-    ]
-    header, rows = prompt_table(heads(data))
-    assert header[-3:] == ("tokens for 30 %", "tokens for 10 %", "prompt") and len(rows) == 1
+    assert sentences(data)[1:] == ["What heads select: 1 a fixed offset, 1 sink."]
+    said = "Prompts that heads need to be near their limit: 1 short."
+    assert prompt_sentence(heads(data)) == said
 
 
-def test_a_row_for_each_head():
-    data = judged("learnable", "not told apart")
-    data["accuracy"][0], data["accuracy_low"][0] = [0.51, 0.3], [0.4, 0.2]
-    data["accuracy_high"][0] = [1.0, 0.4]
-    header, rows = head_table(heads(data), without=["no query", "offset", "ahead"])
-    assert header[:6] == ("head", "pairing", "accuracy", "nulls", "chance", "p")
-    assert [row[:3] for row in rows] == [
-        ("0.0", "learnable", ".51 [.40, 1]"),
-        ("0.1", "not told apart", ".30 [.20, .40]"),
-    ]
+def test_a_head_in_a_line():
+    data = judged("learnable")
+    data["accuracy"][0], data["accuracy_low"][0], data["accuracy_high"][0] = 0.51, 0.4, 1.0
     assert head_line(heads(data)[0]).startswith("0.0   learnable: accuracy .51 [.40, 1], nulls .")
-
-
-def test_counts_of_each_layer_add_up():
-    data = made_audit().data
-    header, rows = layer_table(heads(data))
-    assert header[0] == "layer" and header[-1] == "clearest head (accuracy)"
-    assert [sum(map(int, row[1:-1])) for row in rows] == [12] * 6
-    clearest = by_clearness([one for one in heads(data) if one["layer"] == 3])[0]
-    assert rows[3][-1].startswith(f"3.{clearest['head']} (")
-
-
-def test_every_null_is_counted_for_itself():
-    header, rows = null_table(judged("learnable", "not told apart", "too few queries"))
-    assert [row[0] for row in rows] == ["rotation (the verdict)", "pairing", "signs"]
-    assert rows[2][1] == "0 of 2" and header[1] == "heads beyond it"
-    assert null_table(judged("too few queries"))[1] == []
 
 
 @pytest.mark.parametrize("word", list(Learnable))

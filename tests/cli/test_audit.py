@@ -8,8 +8,8 @@ from made_checkpoints import moved_along_the_solution
 
 from attractor.audit import load_captured, load_checkpoint_audit, planted_heads
 from attractor.audit.result import load_audit
-from attractor.cli.audit import parse_heads, parse_layers
-from attractor.cli.session import ExitCode
+from attractor.cli.audit import expected_work, parse_heads, parse_layers
+from attractor.cli.session import LONG, ExitCode
 from attractor.errors import InvalidInputError
 from attractor.provenance import read_provenance
 
@@ -97,12 +97,15 @@ def checkpoints(tmp_path):
 
 def test_which_way_heads_move(run_json, checkpoints, tmp_path, blank_pictures):
     first, last = checkpoints
-    given = ("--draws", 39, "--checkpoints", first, "--out", "report")
+    given = ("--draws", 39, "--checkpoints", first, "--out", "report", "--store", "store")
     found, result = run_json("audit", last, *given)
     assert result.exit_code == 0, result.stderr
     heads = found["checkpoints"]["heads"]
     assert [one["direction"] for one in heads] == ["away", "away"]
     assert "From 0 to 1, of 2 heads 2 shrink" in " ".join(result.stderr.split())
+    assert {path.name for path in (tmp_path / "store").glob("*.nc")} == {
+        "head_0_0.nc", "head_0_1.nc", "moved_0_0_from_0.nc", "moved_0_1_from_0.nc",
+    }  # fmt: skip
     folder = tmp_path / "report"
     assert load_checkpoint_audit(folder / "checkpoints.nc").counts == {"away": 2}
     page = (folder / "index.html").read_text()
@@ -154,6 +157,36 @@ def model(tmp_path):
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [
+        ("--layers", "1,6", "layers: there is no layer 6. Give some of 0 to 5."),
+        ("--heads", "0.3,9.3", "heads: there is no layer 9. Give some of 0 to 5."),
+        ("--heads", "1.12", "heads: layer 1 has no head 12. Give heads from 0 to 11."),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused_before_it_is_loaded(
+    run_json, model, tmp_path, fake_torch, option, value, named
+):
+    (tmp_path / "texts.txt").write_text("one two\nthree\n")
+    (model / "config.json").write_text('{"num_hidden_layers": 6, "num_attention_heads": 12}')
+    result = run_json("audit", model, "texts.txt", option, value)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT and fake_torch == []
+    assert named in " ".join(result.stderr.split())
+    (model / "config.json").write_text("{")
+    result = run_json("audit", model, "texts.txt", option, value)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT and "config.json" in result.stderr
+
+
+def test_the_time_said_is_that_of_what_is_asked():
+    what, seconds = expected_work(72, 200, 64, 99)
+    assert (what, seconds) == ("Capture and audit of 72 heads", pytest.approx(120))
+    assert expected_work(None, 200, 64, 99) == ("Capture and audit of a model of 72 heads", seconds)
+    what, few = expected_work(1, 200, 64, 99)
+    assert what == "Capture and audit of 1 head" and few < LONG  # and nothing is said
+    assert expected_work(12, 400, 64, 99)[1] == 2 * expected_work(12, 200, 64, 99)[1]
 
 
 def test_checkpoints_are_captured_with_the_same_texts(run_json, model, tmp_path, fake_torch):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from site_pages.api import api_pages, names_of, public_names
+from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
 from site_pages.docstrings import (
     data_docstring,
@@ -22,6 +23,7 @@ from site_pages.papers import paper_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
+from attractor.audit.glossary import glossary
 from attractor.cli.application import COMMANDS, load_command
 from attractor.papers import all_claims, all_figures
 
@@ -108,6 +110,13 @@ def test_every_claim_and_figure_has_its_section_and_its_command():
     assert sum(int(figures) for _, figures in counts) == len(all_figures())
 
 
+def test_the_words_of_an_audit_are_those_of_its_report():
+    page = audit_words_page()
+    for title, entries in glossary().items():
+        rows = page.split(f"## {title}\n")[1].split("##")[0]
+        assert all(f"| {word} | {meaning} |" in rows for word, meaning in entries)
+
+
 @pytest.mark.parametrize("name", statuses())
 def test_every_status_has_a_meaning(name):
     kind = statuses()[name]
@@ -133,7 +142,7 @@ def test_links_of_guides_lead_somewhere(path):
     generated = {
         "generated/papers/index.md", "generated/api/index.md", "generated/commands/index.md",
         "generated/statuses.md", "generated/contributing.md", "generated/changelog.md",
-        "generated/found_wrong.md",
+        "generated/found_wrong.md", "generated/audit_words.md",
         *(f"generated/commands/{name}.md" for name in COMMANDS),
     }  # fmt: skip
     for link in LINK.findall(re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.S)):

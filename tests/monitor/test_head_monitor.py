@@ -194,6 +194,7 @@ def test_heads_that_share_a_reading_share_its_call():
 
 def test_what_heads_share_is_used_at_once(monkeypatch):
     """Both are read in one call, which a head that waits has to have again."""
+    monkeypatch.setattr("attractor.monitor.head_monitor.FREE", 0.0)
     clock, matrices, tokens = Clock(), random_matrices(600), random_tokens()
     slow_down(monkeypatch, clock, 0.3)
     calls = []
@@ -216,7 +217,25 @@ def test_what_heads_share_is_used_at_once(monkeypatch):
     assert 0 < max(over) <= 1.0 + 0.3
 
 
+def test_short_runs_have_all_their_records_at_the_same_steps(monkeypatch):
+    clock, tokens, matrices = Clock(), random_tokens(), random_matrices(60)
+    slow_down(monkeypatch, clock, 0.3)
+    monitor = HeadMonitor([head_of(tokens, name) for name in "abc"], every=20, clock=clock)
+    for step in range(60):  # six seconds of training, and 2.7 of records
+        monitor(step, matrices[step])
+        clock.now += 0.1
+    found = monitor.to_xarray()
+    assert found["step"].values.tolist() == [0, 20, 40] and (found["status"] == "optimal").all()
+    assert monitor._budget.spent == pytest.approx(2.7)
+    for step in range(60, 160):  # and what is free is used up
+        monitor(step, matrices[step % 60])
+        clock.now += 0.1
+    assert (monitor.to_xarray()["status"] == "postponed").any()
+    assert monitor._budget.spent <= 5 + 0.03 * monitor._budget.elapsed
+
+
 def test_records_keep_to_the_budget(monkeypatch):
+    monkeypatch.setattr("attractor.monitor.head_monitor.FREE", 0.0)
     clock, tokens = Clock(), random_tokens()
     matrices = random_matrices(400)
 

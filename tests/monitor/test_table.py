@@ -1,9 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 import attractor as at
 from attractor.errors import InvalidInputError
 from attractor.monitor import HeadMonitor, HeadRecord, RecordStatus, WatchedHead
+from attractor.monitor.seen import records_seen
 from attractor.monitor.table import latest_table, notes, reading
 
 RNG = np.random.default_rng(0)
@@ -36,6 +39,13 @@ def test_a_ratio_says_nothing_before_attention_is_saturated():
     assert not any("saturated" in line for line in notes({"head": record(0.995)}, {}))
 
 
+def test_heads_at_different_steps_are_not_to_be_compared():
+    first, later = record(0.995), dataclasses.replace(record(0.995), step=1200)
+    said = "Heads are shown at different steps, 3 to 1,200: do not compare them with each other. "
+    assert any(line.startswith(said) for line in notes({"a": first, "b": later}, {}))
+    assert not any("different steps" in line for line in notes({"a": first, "b": first}, {}))
+
+
 def test_tokens_have_their_texts_or_else_their_positions():
     found = cells(record(0.25))
     assert found["selects most often"] == "position 2 in 2 of 3; 1 tie"
@@ -48,13 +58,24 @@ def test_tokens_have_their_texts_or_else_their_positions():
     assert set(cells(None).values()) == {"head", "-"}
 
 
+def test_a_picture_of_records_says_what_is_seen_in_it():
+    monitor = HeadMonitor(WatchedHead("a", lambda W: W, (KEYS, QUERIES)), every=1, budget=None)
+    assert records_seen(monitor.to_xarray()) == "No records yet."
+    for step in range(2):
+        monitor(step, W * (1 + step))
+    said = records_seen(monitor.to_xarray())
+    assert said.startswith("Steps 0 to 1. a: highest weight rises from ")
+    assert "margin ratio stays near " in said and said == monitor._seen()
+
+
 def test_random_matrices_are_held_against_what_they_select_themselves():
     tokens = at.Tokens(KEYS, QUERIES)
     monitor = HeadMonitor([WatchedHead(name, lambda W: W, tokens) for name in ("a", "b")])
-    monitor.compare_with_random(3)
-    assert monitor.random_ratios == {}  # nothing has been recorded
+    assert monitor.compare_with_random(3) == {}  # nothing has been recorded
     monitor.record(0, W)
-    monitor.compare_with_random(3, seed=5)
+    found = monitor.compare_with_random(3, seed=5)
+    assert found.keys() == monitor.random_ratios.keys() == {"a", "b"}
+    np.testing.assert_array_equal(found["a"], monitor.random_ratios["a"])
     assert "random: 3 matrices" in str(monitor)
     rng = at.randomness.generator(5, 1, purpose="random matrices in place of heads")
     for ratio in monitor.random_ratios["b"]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attractor import plots
+from attractor.plots._figure import Figure
 
 OWN = {"font.size": 19, "xtick.direction": "in", "text.color": "red", "axes.facecolor": "black"}
 
@@ -57,9 +58,21 @@ def test_a_notebook_shows_it_at_its_size_and_leaves_it_as_it_was(data):
     assert (width, height) == (2 * size["width"], 2 * size["height"])
 
 
+def test_a_notebook_reads_its_description_aloud():
+    figure = Figure(figsize=(1, 1))
+    assert figure._repr_html_() is None and "alt" not in figure._repr_png_()[1]
+    figure.description = 'above "chance" & more'
+    alt = 'alt="above &quot;chance&quot; &amp; more"'
+    shown = figure._repr_html_()
+    assert alt in shown and f'width="{figure._repr_png_()[1]["width"]}"' in shown
+    assert figure._repr_png_()[1]["alt"] == figure.description
+
+
 def test_pyplot_shows_it_where_it_shows_all_figures(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", None)
-    assert plots.geometries_figure(data)._repr_png_() is None
+    figure = plots.geometries_figure(data)
+    figure.description = "seen"
+    assert figure._repr_png_() is None and figure._repr_html_() is None
 
 
 def test_nothing_of_it_is_cut_off(data):

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_audit import made_audit, made_control, made_curves, with_margins
+from made_checkpoints import made_checkpoint_audit
 
 from attractor import plots
 from attractor.audit import planted_heads
-from attractor.audit.heads import by_clearness
+from attractor.audit.heads import BEATS_NULLS, by_clearness
 from attractor.audit.result import load_audit
 from attractor.errors import InvalidInputError
 from attractor.report.audit import write_audit_report
@@ -24,7 +25,7 @@ def curves(monkeypatch):
     """The heads whose curves were asked for; nothing is learned here."""
     asked = []
 
-    def made(captured, audit, heads):
+    def made(captured, audit, heads, progress):
         asked.extend(heads)
         found = made_curves([(3, 6, 12)] * len(heads))
         return found.assign_coords({axis: ("curve", [pair[n] for pair in heads])
@@ -58,11 +59,14 @@ def test_a_report_has_everything(tmp_path, captured, curves):
     }  # fmt: skip
     page = (out / "index.html").read_text()
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    beat = sum(one["learnable"] in BEATS_NULLS for one in numbers["heads"])
     assert titles == [
-        "The heads", "Accuracy against the nulls", "Head by head", "The clearest heads on texts",
-        "The least clear heads on texts", "Learning curves", "How long prompts must be",
-        "What was not asked, and why", "What the words mean",
+        "The heads", "Heads that were told apart", f"The {12 - beat} other heads",
+        "Attention on texts", "Accuracy against the nulls", "Learning curves",
+        "How long prompts must be", "What was not asked, and why", "What the words mean",
     ]  # fmt: skip
+    folded = re.findall(r"<details><summary><h2[^>]*>(.*?)</h2>", page)
+    assert folded == titles[2:]  # the answer, the map and the heads told apart are what shows
     assert page.count("<figure>") == 5 and "http" not in page.split("<body>")[1].split("base64")[0]
     assert "It is a randomization model, not sampling of heads." in page
     assert "a property of these texts" in page
@@ -80,18 +84,34 @@ def test_a_report_has_everything(tmp_path, captured, curves):
     assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
 
 
-def test_margin_solutions_and_their_control(tmp_path, captured, blank):
+def test_what_was_asked_comes_first(tmp_path, captured, blank):
     audit, control = with_margins(made_audit(3, 4)), made_control()
+    audit.data["prompt"][:] = "no limit in reach"
     out = tmp_path / "audit"
-    numbers = write_audit_report(out, audit, captured, source="made up", control=control)
+    moved = made_checkpoint_audit(1, 3, 4)
+    asked = {"control": control, "checkpoints": moved}
+    numbers = write_audit_report(out, audit, captured, source="made up", **asked)
     page = (out / "index.html").read_text()
-    assert ">Margin solutions</h2>" in page and ">The positive control</h2>" in page
+    titles = re.findall(r"<h[23][^>]*>(.*?)</h[23]>", page)
+    assert titles[:6] == [
+        "The heads", "Margin solutions", "Seen from margin solutions: the other heads",
+        "Which way heads move", "Heads with a direction", "All other heads",
+    ]  # fmt: skip
+    there = page.split(">Margin solutions</h2>")[1].split("</table>")[0]
+    assert there.count("<tr>") == 2 and ">0.0</th>" in there  # of 12, the one at its solution
+    directions = page.split(">Heads with a direction</h3>")[1].split("</table>")[0]
+    assert ">toward<" in directions and ">away<" in directions and ">elsewhere<" not in directions
+    assert ">The positive control</h2>" in page
     assert "Whether heads are at a margin solution was not asked" not in page
     assert "1 at the margin solution (nuclear)" in numbers["sentence"]
-    assert "23 of 24 heads (K and Q, trained to the end)" in numbers["findings"][-1]
+    assert any("23 of 24 heads (K and Q, trained to" in line for line in numbers["findings"])
     assert numbers["control"][1]["as it should be"] == "23"
     assert numbers["heads"][0]["margin_ratio"] == {"frobenius": 0.7, "nuclear": 0.98}
     assert {"control.nc", "control.png", "control.svg"} <= {path.name for path in out.iterdir()}
+    # no length brings any head near its limit: nothing of it but why
+    assert not any("rompt" in line for line in numbers["findings"])
+    assert ">How long prompts must be</h2>" not in page and "never in practice" not in page
+    assert "near their limit: their keys and values are" in page
 
 
 def test_what_was_not_asked_is_said(tmp_path, captured, blank):
@@ -116,7 +136,9 @@ def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank, cur
     page = (tmp_path / "audit" / "index.html").read_text()
     assert "None of 2 heads could be tested (too few queries)" in page
     assert "Accuracy against the nulls" not in page and "Learning curves" not in page
-    assert curves == []
+    assert "learest" not in page.split("What the words mean</h2>")[0] and curves == []
+    assert ">Some heads</h3>" in page and "none of which was tested" in page
+    assert {path.name for path in (tmp_path / "audit").iterdir()} >= {"map.png", "tokens.png"}
 
 
 def test_what_was_captured_is_moved_in(tmp_path, captured, blank):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from attractor.audit.captured import Captured, CapturedLayer
 from attractor.audit.checkpoint_result import VARIABLES, CheckpointAudit
 from attractor.audit.chosen import chosen_heads, heads_of
+from attractor.audit.finished_heads import finished_heads
 from attractor.audit.margin_solution import check_norms
 from attractor.audit.movement import GAP, Direction, movements
 from attractor.audit.multiple import check_draws, randomization_p, together
@@ -42,6 +44,7 @@ def audit_checkpoints(
     norms: Sequence[str] = ("frobenius",),
     seed: int = 0,
     progress: bool = False,
+    store: str | os.PathLike[str] | None = None,
 ) -> CheckpointAudit:
     r"""Asks of every head which way it moves: whether it grows, and where it turns to.
 
@@ -69,11 +72,13 @@ def audit_checkpoints(
             takes a hundred times as long to find for wide heads on many tokens.
         seed: Names the queries used and all draws.
         progress: Whether to show progress.
+        store: A folder that keeps heads that are done: the same call, killed, goes on there. It
+            may be that of ``audit_heads`` of the last checkpoint.
 
     Raises:
         InvalidInputError: If an argument is of the wrong kind, the checkpoints are not of the same
-            texts and queries or of models of the same shape, a head does not exist, or there are
-            too few draws for the level.
+            texts and queries or of models of the same shape, a head does not exist, there are too
+            few draws for the level, or the folder holds another audit.
     """
     captured = check_items("checkpoints", checkpoints, Captured, 2)
     draws, alpha = check_draws(draws, alpha)
@@ -86,7 +91,11 @@ def audit_checkpoints(
     chosen = chosen_heads(last, layers, heads)
     numbers = sorted({layer for layer, _ in chosen})
     found: dict[tuple[int, int], list[Found]] = {}
-    with progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance:
+    kept = {"draws": draws, "seed": seed, "norms": ",".join(norms)}
+    with (
+        finished_heads(store, last, kept, of="checkpoints") as finished,
+        progress_bar("layers", len(numbers), enabled=progress, lines_every=30) as advance,
+    ):
         for number in numbers:
             end, starts = last.layer(number), [one.layer(number) for one in before]
             for place, one in enumerate(starts):
@@ -102,12 +111,29 @@ def audit_checkpoints(
                 key = (seed, number, head)
                 return movements(starts, end, head, norms=norms, draws=draws, key=key)
 
+            todo = []
+            for head in mine:
+                pairs = zip(_kept_as(number, head, starts), starts, strict=True)
+                done = [finished.read(name, [one, end], head) for name, one in pairs]
+                if all(done):
+                    found[number, head] = [one for one in done if one]
+                    advance(1 / len(mine))
+                else:
+                    todo.append(head)
             with single_blas_thread():
-                for head, answer in in_threads(ask, mine):
+                for head, answer in in_threads(ask, todo):
                     found[number, head] = answer
+                    kept_as = _kept_as(number, head, starts)
+                    for name, one, part in zip(kept_as, starts, answer, strict=True):
+                        finished.write(name, [one, end], head, part)
                     advance(1 / len(mine))
     settings = {"draws": draws, "alpha": alpha, "seed": seed, "last": named[-1]}
     return CheckpointAudit(_judged(_assembled(found, named[:-1], norms, settings)))
+
+
+def _kept_as(number: int, head: int, starts: Sequence[CapturedLayer]) -> list[str]:
+    """The names of the answers of a head in a store, one for each earlier checkpoint."""
+    return [f"moved_{number}_{head}_from_{place}" for place in range(len(starts))]
 
 
 def _names(names: Sequence[str] | None, count: int) -> list[str]:

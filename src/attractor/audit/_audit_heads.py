@@ -31,7 +31,7 @@ from attractor.audit.multiple import (
 )
 from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.prompt_limit import ERRORS, prompt_limit
-from attractor.audit.result import VARIABLES, Audit, Learnable
+from attractor.audit.result import NEGLIGIBLE, VARIABLES, Audit, Learnable
 from attractor.audit.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
 from attractor.checks import (
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""
-NEGLIGIBLE = 0.05
-"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
 _DRAWS = "draw"
 _AXES = {
     "accuracy_null": ("null", _DRAWS),
@@ -158,7 +156,8 @@ def audit_heads(
         for number in numbers:
             layer = captured.layer(number)
             mine = heads_of(number, layer, chosen)
-            done = {head: finished.read(number, head, layer) for head in mine}
+            names = {head: f"head_{number}_{head}" for head in mine}
+            done = {head: finished.read(names[head], [layer], head) for head in mine}
             todo = [head for head, answer in done.items() if answer is None]
             found |= {(number, head): answer for head, answer in done.items() if answer}
             advance((len(mine) - len(todo)) / len(mine))
@@ -168,7 +167,7 @@ def audit_heads(
             with single_blas_thread():
                 for head, answer in in_threads(ask, todo):
                     found[number, head] = answer
-                    finished.write(number, head, layer, answer)
+                    finished.write(names[head], [layer], head, answer)
                     advance(1 / len(mine))
     return Audit(_assembled(captured, found, settings, question))
 

@@ -18,8 +18,9 @@ from attractor.audit.nulls import Null, draw_maps
 from attractor.audit.result import VARIABLES, Audit
 from attractor.audit.rows import HeadRows, content_tokens, head_rows, sink_count
 from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_kind
+from attractor.checks import check_count, check_flag, check_kind
 from attractor.errors import InvalidInputError
+from attractor.progress import progress_bar
 from attractor.randomness import generator
 from attractor.threads import in_threads
 
@@ -31,7 +32,12 @@ _HALVINGS = 4
 
 
 def learning_curves(
-    captured: Captured, audit: Audit, heads: Sequence[tuple[int, int]], *, draws: int = 29
+    captured: Captured,
+    audit: Audit,
+    heads: Sequence[tuple[int, int]],
+    *,
+    draws: int = 29,
+    progress: bool = False,
 ) -> xr.Dataset:
     """Accuracies of rules learned from a sixteenth, an eighth, ... and all of the documents.
 
@@ -45,6 +51,7 @@ def learning_curves(
         audit: Its audit, which has the halves of documents, the null and the seed.
         heads: Layer and number of each head, in the order wanted.
         draws: How many draws of the null: those that an audit draws first.
+        progress: Whether to show progress.
 
     Returns:
         Over ``curve`` (with ``layer`` and ``head``) and ``size``: ``documents`` learned from,
@@ -63,13 +70,19 @@ def learning_curves(
     _check_same(captured, data)
     chosen = [_tested(data, pair) for pair in pairs_of(heads)]
     verdicts = [str(data["learnable"].sel(layer=n, head=m).item()) for n, m in chosen]
+    check_flag("progress", progress)
     found: dict[tuple[int, int], dict[str, Any]] = {}
-    for number in sorted({layer for layer, _ in chosen}):
-        layer = captured.layer(number)
-        learner = _Learner(captured, number, layer, data.attrs, draws)
-        mine = sorted({head for at, head in chosen if at == number})
-        with single_blas_thread():
-            found |= {(number, head): curve for head, curve in in_threads(learner, mine)}
+    wanted = sorted(set(chosen))
+    with (
+        single_blas_thread(),
+        progress_bar("learning curves", len(wanted), enabled=progress, lines_every=30) as advance,
+    ):
+        for number in sorted({layer for layer, _ in wanted}):
+            learner = _Learner(captured, number, captured.layer(number), data.attrs, draws)
+            mine = [head for at, head in wanted if at == number]
+            for head, curve in in_threads(learner, mine):
+                found[number, head] = curve
+                advance(1)
     meanings = VARIABLES | {"documents": "documents that rules were learned from"}
     arrays = {name: np.array([found[pair][name] for pair in chosen]) for name in found[chosen[0]]}
     arrays["learnable"] = np.array(verdicts)

@@ -5,12 +5,35 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.audit.word import Word
+
 _SINK = 0.9
 """Share of queries whose largest attention is on a sink, from which the head is one."""
 _ONE_PLACE = 0.5
 """Share of queries at one place after the query's, from which the head is named by it."""
 _DIFFUSE = 0.5
 """Effective size, in parts of the tokens allowed, from which attention is diffuse."""
+
+
+class Pattern(Word):
+    """What a head selects, in a word; an offset is followed by its number."""
+
+    SINK = (
+        "sink",
+        f"more than {100 * _SINK:.0f} % of queries attend most to a token that is no content",
+    )
+    OFFSET = (
+        "offset",
+        f"of all content, more than {100 * _ONE_PLACE:.0f} % of queries attend most to the token "
+        "at one place: +1 is the one after the query, -1 the one before it",
+    )
+    SELF = "self", f"of all content, more than {100 * _ONE_PLACE:.0f} % attend most to themselves"
+    DIFFUSE = (
+        "diffuse",
+        "none of these, and attention is spread over more than "
+        f"{100 * _DIFFUSE:.0f} % of the tokens allowed",
+    )
+    MIXED = "mixed", "none of these: queries attend most to tokens here and there"
 
 
 def attention_pattern(
@@ -47,11 +70,12 @@ def attention_pattern(
     }
     share = np.median(_effective_size(seen) / allowed.sum(-1))
     if sink.mean() > _SINK:
-        found["selection"] = "sink"
+        found["selection"] = Pattern.SINK.value
     elif offset_share > _ONE_PLACE:
-        found["selection"] = f"offset {offset:+d}" if offset else "self"
+        found["selection"] = f"{Pattern.OFFSET} {offset:+d}" if offset else Pattern.SELF.value
     else:
-        found["selection"] = "diffuse" if share > _DIFFUSE else "mixed"
+        spread = share > _DIFFUSE
+        found["selection"] = (Pattern.DIFFUSE if spread else Pattern.MIXED).value
     return found
 
 

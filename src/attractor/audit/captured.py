@@ -5,29 +5,34 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.audit.word import Word
 from attractor.checks import check_count, check_function, check_items, check_kind, shown
 from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.precision import LARGEST, as_float64, as_integers, as_plain, check_shape
 from attractor.records import Described, Rows
 
 
-class CaptureStatus(StrEnum):
+class CaptureStatus(Word):
     """Whether the scores of a captured head are ``k^T q``, and if not, why not."""
 
-    BILINEAR = "bilinear"
-    """Softmax of ``k^T q`` is the attention of the model."""
-    NOT_BILINEAR = "not bilinear"
-    """Softmax of ``k^T q`` is not the attention of the model: a bias by position, say."""
-    FRAME_UNKNOWN = "frame unknown"
-    """Keys and queries are rotated by position in a way that could not be undone."""
-    NOT_SUPPORTED = "not supported"
-    """The model never called the attention that was registered, or in a way not known."""
+    BILINEAR = "bilinear", "softmax of k^T q is the attention of the model"
+    NOT_BILINEAR = (
+        "not bilinear",
+        "softmax of k^T q is not the attention of the model: a bias by position, say",
+    )
+    FRAME_UNKNOWN = (
+        "frame unknown",
+        "keys and queries are rotated by position in a way that could not be undone",
+    )
+    NOT_SUPPORTED = (
+        "not supported",
+        "the model never called the attention that was registered, or in a way not known",
+    )
 
 
 CAPTURED_BY = "Give what capture_heads, load_captured or from_arrays returned"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.audit.result import MOST_ROWS, print_table
+from attractor.audit.word import Word
 from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
@@ -40,6 +41,37 @@ VARIABLES = {
     "p_other_heads": "share of the layer's heads with a cosine as far from the mean of all",
 }
 """What is known of heads, and what each means; some is not known of every head."""
+
+
+class Size(Word):
+    """Whether a matrix grew or shrank; in place, if most of the change was along itself."""
+
+    GROWS_IN_PLACE = (
+        "grows in place",
+        "its norm became larger, and most of the change is along itself: attention sharpens",
+    )
+    GROWS = "grows", "its norm became larger, and most of the change is a turn"
+    SHRINKS_IN_PLACE = (
+        "shrinks in place",
+        "its norm became smaller, and most of the change is along itself, as under weight decay",
+    )
+    SHRINKS = "shrinks", "its norm became smaller, and most of the change is a turn"
+    UNCHANGED = "unchanged", "no change but what may be rounding"
+    NOT_ASKED = "not asked", "no matrix of hidden states stands for the head"
+
+
+class Direction(Word):
+    """Where the rest of the change goes, seen from the margin solution of what the head selects."""
+
+    TOWARD = (
+        "toward",
+        "turned toward the margin solution of what it selects now, beyond all draws for all heads "
+        "together",
+    )
+    AWAY = "away", "turned away from that solution, beyond all draws for all heads together"
+    ELSEWHERE = "elsewhere", "turned in a way not told apart from heads turned at random"
+    OPEN = "certificate open", "a margin problem was not solved to its tolerance"
+    NOT_ASKED = "not asked", "no matrix, no turn, or nothing to choose among: the reason follows"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -77,13 +109,15 @@ class CheckpointAudit(Plotted, Printed):
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "checkpoint_figure", self.data
 
+    def _seen(self) -> str:
+        from attractor.audit.checkpoint_words import movements_of
+        from attractor.audit.seen import movements_seen
+
+        return movements_seen(movements_of(self.data))
+
     def _print(self, console: Console) -> None:
-        from attractor.audit.checkpoint_words import (
-            movement_layers,
-            movement_sentences,
-            movement_table,
-            movements_of,
-        )
+        from attractor.audit.checkpoint_words import movement_sentences, movements_of
+        from attractor.audit.movement_columns import movement_layers, movement_table
 
         found = movements_of(self.data)
         for line in movement_sentences(self.data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,18 +31,23 @@ class FinishedHeads:
 
     folder: Path | None
 
-    def read(self, layer: int, head: int, captured: CapturedLayer) -> dict[str, Any] | None:
-        """The answer of a head, or None if it is not there.
+    def read(self, name: str, layers: Sequence[CapturedLayer], head: int) -> dict[str, Any] | None:
+        """An answer of a head, or None if it is not there.
+
+        Args:
+            name: The name of the answer.
+            layers: The layer that it is of, at every checkpoint that it looks at.
+            head: The number of the head in it.
 
         Raises:
             InvalidInputError: If it is that of other keys or queries.
             FileFormatError: If the file is damaged.
         """
-        if self.folder is None or not (file := self._file(layer, head)).exists():
+        if self.folder is None or not (file := self.folder / f"{name}.nc").exists():
             return None
         data = load_data(file, _KIND)
-        if data.attrs.pop("sha256", None) != _hash(captured, head):
-            raise _another(self.folder, f"head {layer}.{head} had other keys or queries")
+        if data.attrs.pop("sha256", None) != _hash(layers, head):
+            raise _another(self.folder, f"the head of {file.name} had other keys or queries")
         words = {name: str(text) for name, text in data.attrs.items()}
         arrays = {name: array.to_numpy() for name, array in data.data_vars.items()}
         numbers = {
@@ -51,9 +56,9 @@ class FinishedHeads:
         return words | numbers
 
     def write(
-        self, layer: int, head: int, captured: CapturedLayer, answer: Mapping[str, Any]
+        self, name: str, layers: Sequence[CapturedLayer], head: int, answer: Mapping[str, Any]
     ) -> None:
-        """Keeps the answer of a head.
+        """Keeps an answer of a head, as ``read`` finds it.
 
         Raises:
             WriteError: If it cannot be written.
@@ -69,18 +74,17 @@ class FinishedHeads:
                 name: ([f"{name}_{axis}" for axis in range(array.ndim)], array)
                 for name, array in arrays.items()
             },
-            attrs={**words, "sha256": _hash(captured, head)},
+            attrs={**words, "sha256": _hash(layers, head)},
         )
-        save_data(data, self._file(layer, head), _KIND)
-
-    def _file(self, layer: int, head: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"head_{layer}_{head}.nc"
+        save_data(data, self.folder / f"{name}.nc", _KIND)
 
 
 @contextlib.contextmanager
 def finished_heads(
-    store: str | os.PathLike[str] | None, captured: Captured, settings: Mapping[str, Any]
+    store: str | os.PathLike[str] | None,
+    captured: Captured,
+    settings: Mapping[str, Any],
+    of: str = "settings",
 ) -> Iterator[FinishedHeads]:
     """Holds the folder of an audit for this run alone.
 
@@ -88,6 +92,7 @@ def finished_heads(
         store: The folder, new or of an earlier call; None keeps nothing.
         captured: What is audited.
         settings: All that the answers depend on besides.
+        of: What they are settings of, where the folder serves several audits of the same queries.
 
     Yields:
         The heads that are done.
@@ -102,33 +107,39 @@ def finished_heads(
     own = {
         "format": _FORMAT,
         "version": __version__,
-        "settings": {name: value for name, value in settings.items() if name != "alpha"},
+        of: {name: value for name, value in settings.items() if name != "alpha"},
         "queries": data_hash(
             document=captured.document, position=captured.position, special=captured.special
         ),
     }
     with owned_folder(store, CHECKPOINT, argument="store") as folder:
         marker = folder / CHECKPOINT
-        if not marker.exists():
-            write_file(marker, json.dumps(own, indent=1) + "\n")
-        held = read_json(marker, "checkpoint")
+        held = read_json(marker, "checkpoint") if marker.exists() else own
         if not isinstance(held, dict) or held.get("format") != _FORMAT:
             raise FileFormatError(f"{marker}: it identifies no audit.")
-        differing = [name for name in own if held.get(name) != own[name]]
+        differing = [name for name in own if held.get(name, own[of]) != own[name]]
         if differing:
             raise _another(folder, f"{', '.join(differing)} differ")
+        if not marker.exists() or of not in held:
+            write_file(marker, json.dumps(held | own, indent=1) + "\n")
         yield FinishedHeads(folder)
 
 
-def _hash(captured: CapturedLayer, head: int) -> str:
-    values = captured.values
-    shared = captured.key_head(head)
+def _hash(layers: Sequence[CapturedLayer], head: int) -> str:
+    return " ".join(_hash_of(layer, head) for layer in layers)
+
+
+def _hash_of(layer: CapturedLayer, head: int) -> str:
+    shared, made, values = layer.key_head(head), layer.projections, layer.values
     return data_hash(
-        keys=captured.keys[:, shared],
-        queries=captured.queries[:, head],
-        attention=captured.attention[:, head],
-        allowed=captured.allowed,
+        keys=layer.keys[:, shared],
+        queries=layer.queries[:, head],
+        attention=layer.attention[:, head],
+        allowed=layer.allowed,
         values=None if values is None else values[:, shared],
+        made_query=None if made is None else made.query[head],
+        made_bias=None if made is None or made.bias is None else made.bias[head],
+        made_key=None if made is None or made.key is None else made.key[shared],
     )
 
 

@@ -16,6 +16,7 @@ from attractor.audit.result import Margin
 from attractor.audit.trained_matrix import trained_factors
 from attractor.checks import check_choice, check_items
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.margin.nearest import nearest_constraints
 from attractor.randomness import generator
 from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
@@ -217,12 +218,7 @@ def solved(
     problem: MarginProblem, W: Float[np.ndarray, "d e"], norm: str, tolerance: float
 ) -> Solution:
     """The solution, begun with the constraints of each query that the head fulfills least."""
-    sequence = np.asarray(problem.sequence)
-    order = np.lexsort((problem.margins(W), sequence))
-    _, first = np.unique(sequence[order], return_index=True)
-    place = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
-    start = np.zeros(len(order))
-    start[order[place < _NEAREST]] = 1.0
+    start = nearest_constraints(problem, W, _NEAREST).astype(float)
     return solve(problem, norm, tolerance=tolerance, start=start)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.audit.captured import CapturedLayer, CaptureStatus
+from attractor.audit.checkpoint_result import Direction, Size
 from attractor.audit.margin_solution import (
     Selections,
     problem_of,
@@ -29,28 +29,6 @@ _LEAST = 1e-6
 """Part of a matrix below which a change of it, or a turn, may be rounding of single precision."""
 
 Matrix = Float[np.ndarray, "m n"]
-
-
-class Size(StrEnum):
-    """Whether a matrix grew or shrank; in place, if most of the change was along itself."""
-
-    GROWS_IN_PLACE = "grows in place"
-    GROWS = "grows"
-    SHRINKS_IN_PLACE = "shrinks in place"
-    SHRINKS = "shrinks"
-    UNCHANGED = "unchanged"
-    NOT_ASKED = "not asked"
-
-
-class Direction(StrEnum):
-    """Where the rest of the change goes, seen from the margin solution of what the head selects."""
-
-    TOWARD = "toward"
-    AWAY = "away"
-    ELSEWHERE = "elsewhere"
-    OPEN = "certificate open"
-    """A margin problem was not solved to its tolerance."""
-    NOT_ASKED = "not asked"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

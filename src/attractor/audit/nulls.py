@@ -8,33 +8,40 @@ Statistics of a draw are those of its own selections.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import numpy as np
 from jaxtyping import Float
 
 from attractor.audit.rows import HeadRows
+from attractor.audit.word import Word
 from attractor.randomness import generator
 
 _NEGLIGIBLE = 1e-10
 """Share of the largest variance below which a direction of keys or queries is not there."""
 
 
-class Null(StrEnum):
-    """What a draw keeps of a head, and what it breaks."""
+class Null(Word):
+    """What a draw keeps of a head, and what it breaks.
 
-    ROTATION = "rotation"
-    """Keeps keys, queries, the part without the query, the spread of scores; the pairing is turned
-    at random in the coordinates in which keys and queries were captured. Of a head with random
-    weights it is exact but for the factor that keeps the spread: queries of independent Gaussian
-    weights turned are queries of such weights. The verdict rests on it."""
-    PAIRING = "pairing"
-    """The same in coordinates in which keys and queries have one diagonal covariance, the spread of
-    scores not kept: it is largest for the head itself, so that heads of random weights are
-    rejected, too."""
-    SIGNS = "signs"
-    """Signs at random in those coordinates: keeps the whole spectrum of scores, and most of the
-    pairing, so that it rejects less."""
+    Each turns the queries of a head at random and leaves the part of scores without the query. Of a
+    head with random weights ``ROTATION`` is exact but for the factor that keeps the spread: queries
+    of independent Gaussian weights turned are queries of such weights.
+    """
+
+    ROTATION = (
+        "rotation",
+        "queries turned at random as the model keeps them, the spread of scores kept; exact for "
+        "heads of random weights but for that spread, and the verdict rests on it",
+    )
+    PAIRING = (
+        "pairing",
+        "queries turned in coordinates in which keys and queries have one covariance, the spread "
+        "not kept: it is largest for the head itself, so that heads of random weights exceed it",
+    )
+    SIGNS = (
+        "signs",
+        "signs of those coordinates at random, which keep the spectrum of scores and most of the "
+        "pairing, so that few heads exceed it",
+    )
 
 
 def draw_maps(

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float
 
+from attractor.audit.result import Prompt
 from attractor.audit.rows import HeadRows
 from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.prompt.head import AttentionHead
@@ -36,7 +37,7 @@ def prompt_limit(
         key: Seed, layer and head, which name the tokens and queries drawn.
     """
     if values is None:
-        return {"prompt": "not asked"}
+        return {"prompt": Prompt.NOT_ASKED.value}
     random = generator(*key, purpose="tokens of a prompt")
     content = np.concatenate([rows.keys[rows.content], values[rows.content]], -1)
     tokens = content[_drawn(random, len(content), _TOKENS)]
@@ -50,7 +51,7 @@ def prompt_limit(
             warnings.simplefilter("ignore", AttractorWarning)
             found = prompt_length(head, tokens, queries, errors=ERRORS, seed=key[0])
     except InvalidInputError as error:
-        return {"prompt": f"not asked: {error.problem}"}
+        return {"prompt": f"{Prompt.NOT_ASKED}: {error.problem}"}
     defect = found.defect
     known = defect.resolved
     of_output = float(np.median(defect.output[known])) if known.any() else np.nan
@@ -60,7 +61,7 @@ def prompt_limit(
         "score_deviation": float(np.median(found.score_deviation)),
         "defect": of_output,
         "required_length": [float(length) for length in required],
-        "prompt": judged if not of_output > _JUDGED else "no limit in reach",
+        "prompt": judged if not of_output > _JUDGED else Prompt.NO_LIMIT.value,
     }
 
 

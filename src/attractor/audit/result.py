@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor.audit.word import Word
 from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
@@ -71,36 +71,76 @@ VARIABLES = {
 """What is known of heads, and what each means; some is not known of every head."""
 
 
-class Learnable(StrEnum):
+NEGLIGIBLE = 0.05
+"""Share of queries by which a rule may predict more than a simpler one that predicts as well."""
+
+
+class Learnable(Word):
     """Whether the pairing of queries with keys is more than chance."""
 
-    LEARNABLE = "learnable"
-    """More than chance for all heads together, and shown to be ahead of simpler rules."""
-    POSITIONAL = "positional"
-    """More than chance, and a fixed place before or after the query predicts about as well."""
-    QUERY_FREE = "query-free"
-    """More than chance, and a rule without the query predicts about as well."""
-    NOT_TOLD_APART = "not told apart"
-    """Not told apart from heads whose queries are paired with the same keys at random."""
-    TOO_FEW = "too few queries"
-    """Too few queries to learn a rule on one half of the documents and test it on the other."""
-    NOT_ASKED = "not asked"
-    """Its scores are not those of its keys and queries, or nothing of it was captured."""
+    LEARNABLE = (
+        "learnable",
+        "more than chance for all heads together, and ahead of simpler rules: the interval of "
+        f"that lead is above 0, and not all of it below {NEGLIGIBLE:g}",
+    )
+    POSITIONAL = (
+        "positional",
+        "more than chance, but not shown to be ahead of a fixed place before or after the query",
+    )
+    QUERY_FREE = (
+        "query-free",
+        "more than chance, but not shown to be ahead of a rule that does not look at the query",
+    )
+    NOT_TOLD_APART = (
+        "not told apart",
+        "not told apart from heads whose queries are paired with the same keys at random",
+    )
+    TOO_FEW = (
+        "too few queries",
+        "too few to learn a rule on one half of the documents and test it on the other",
+    )
+    NOT_ASKED = (
+        "not asked",
+        "its scores are not those of its keys and queries, or nothing of it was captured",
+    )
 
 
-class Margin(StrEnum):
+class Margin(Word):
     """Where a head is, seen from the margin solutions of what it selects."""
 
-    AT = "at the margin solution"
-    """A margin ratio of 0.9 or more in a norm that is named, and nothing asked about is nearer."""
-    ON_THE_WAY = "on the way"
-    """Its margin ratio is larger than with other pairings, for all heads together, and no more."""
-    ELSEWHERE = "elsewhere"
-    """Its margin ratio is not shown to be larger than with other pairings of queries and keys."""
-    OPEN = "certificate open"
-    """A margin problem was not solved to its tolerance."""
-    NOT_ASKED = "not asked"
-    """Asked of texts that a model was trained on, and of scores of keys and queries alone."""
+    AT = (
+        "at the margin solution",
+        "a margin ratio of 0.9 or more in the norm that is named, larger than with other "
+        "pairings for all heads together, and nothing else asked about is nearer",
+    )
+    ON_THE_WAY = (
+        "on the way",
+        "a margin ratio larger than with other pairings, for all heads together, and no more",
+    )
+    ELSEWHERE = (
+        "elsewhere",
+        "a margin ratio not shown to be larger than with other pairings of queries and keys",
+    )
+    OPEN = "certificate open", "a margin problem was not solved to its tolerance"
+    NOT_ASKED = (
+        "not asked",
+        "asked of texts that a model was trained on, and of scores of keys and queries alone",
+    )
+
+
+class Prompt(Word):
+    """How long prompts must be for a head to be near its limit over infinitely many tokens."""
+
+    SHORT = "short", "up to 1,000 tokens bring an error of 10 %"
+    LONG = "long", "up to 10,000 tokens do"
+    VERY_LONG = "very long", "up to 100,000 tokens do"
+    NEVER = "never in practice", "it takes more than 100,000 tokens"
+    NO_LIMIT = (
+        "no limit in reach",
+        "no length brings an error of 10 %: keys and values are so far from Gaussian that their "
+        "defect alone is larger",
+    )
+    NOT_ASKED = "not asked", "no values were captured, or the reason that follows"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -138,23 +178,25 @@ class Audit(Plotted, Printed):
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "audit_map_figure", self.data
 
+    def _seen(self) -> str:
+        from attractor.audit.heads import by_clearness, heads
+        from attractor.audit.seen import map_seen
+
+        return map_seen(by_clearness(heads(self.data)))
+
     def _print(self, console: Console) -> None:
-        from attractor.audit.heads import (
-            asked_for_margins,
-            asked_for_prompts,
-            by_clearness,
-            heads,
-        )
-        from attractor.audit.words import head_table, layer_table, sentence
+        from attractor.audit.columns import head_table, layer_table
+        from attractor.audit.heads import asked_for_margins, by_clearness, heads
+        from attractor.audit.words import sentence
 
         found = heads(self.data)
         console.print(sentence(self.data), highlight=False, markup=False)
         few = len(found) <= MOST_ROWS
-        asked = asked_for_margins(found) and asked_for_prompts(found)
-        aside = ("no query", "offset", "ahead", "p", *(["prompt"] if asked else []))
+        aside = ["no query", "offset", "ahead", "p", "prompt"]
+        aside += ["chance", "sinks"] if asked_for_margins(found) else []  # 80 columns hold no more
         ordered = by_clearness(found)
         names, rows = head_table(ordered, without=aside) if few else layer_table(found)
-        print_table(console, names, rows, wrapped=("margin", "prompt"))
+        print_table(console, names, rows, wrapped=("margin", *Learnable))
 
 
 def print_table(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from attractor.audit.calibration import calibration
 from attractor.audit.checkpoint_result import CheckpointAudit
 from attractor.audit.checkpoint_words import movement_sentences, movement_summary
+from attractor.audit.columns import control_table
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
-from attractor.audit.words import control_sentence, control_table, sentences
+from attractor.audit.words import control_sentence, sentences
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,20 +1,19 @@
-"""An audit in words: its sentence of counts, and its tables."""
+"""An audit in sentences."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attractor.audit.calibration import calibration
+from attractor.audit.columns import counted, interval, null_mean, percent, share
 from attractor.audit.heads import (
     BEATS_NULLS,
     UNTESTED,
     asked_for_margins,
     asked_for_prompts,
-    by_clearness,
     heads,
     name,
     selects,
@@ -25,9 +24,6 @@ from attractor.audit.rows import LEAST_CANDIDATES, LEAST_DOCUMENTS
 
 if TYPE_CHECKING:
     import xarray as xr
-
-Rows = list[tuple[str, ...]]
-"""Cells, a row at a time."""
 
 
 def sentence(data: xr.Dataset) -> str:
@@ -93,85 +89,17 @@ def sentences(data: xr.Dataset) -> list[str]:
     if asked_for_margins(found):
         margins = Counter(one["margin"] for one in found)
         lines.append(f"Where heads are, seen from margin solutions: {counted(margins)}.")
-    prompt = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
-    if prompt:
-        lines.append(f"Prompts that heads need to be near their limit: {counted(prompt)}.")
     return lines
 
 
-def head_table(
-    found: list[dict[str, Any]], *, without: Collection[str] = ()
-) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each head, in the order given.
-
-    Args:
-        found: Heads, as ``heads`` returns them.
-        without: Columns to leave out.
-    """
-    columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "head": name,
-        "pairing": verdict,
-        "accuracy": lambda one: _interval(one, "accuracy"),
-        "nulls": lambda one: _number((one["accuracy_null"] or {}).get("mean")),
-        "no query": lambda one: _number(one.get("accuracy_query_free")),
-        "offset": lambda one: _number(one.get("accuracy_offset")),
-        "ahead": lambda one: _interval(one, "advantage"),
-        "chance": lambda one: _number(one.get("chance")),
-        "p": lambda one: _digits(one["p"]),
-        "together": lambda one: _digits(one["p_together"]),
-        "selects": selects,
-    }
-    if asked_for_margins(found):
-        columns["margin"] = lambda one: one["margin"]
-    if asked_for_prompts(found):
-        columns["prompt"] = lambda one: one["prompt"].partition(":")[0]
-    for column in without:
-        columns.pop(column)
-    rows = [tuple(cell(one) for cell in columns.values()) for one in found]
-    return tuple(columns), rows
-
-
-def layer_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and the counts of verdicts of each layer in a row.
+def prompt_sentence(found: list[dict[str, Any]]) -> str:
+    """How many heads need prompts of which length.
 
     Args:
         found: Heads, as ``heads`` returns them.
     """
-    words = [str(word) for word in Learnable if any(one["learnable"] == word for one in found)]
-    rows: Rows = []
-    for layer in sorted({one["layer"] for one in found}):
-        here = [one for one in found if one["layer"] == layer]
-        counts = Counter(one["learnable"] for one in here)
-        first = by_clearness(here)[0]
-        rows.append(
-            (
-                str(layer),
-                *(str(counts[word]) for word in words),
-                "-"
-                if first["accuracy"] is None
-                else f"{name(first)} ({_interval(first, 'accuracy')}, "
-                f"nulls {_number((first['accuracy_null'] or {}).get('mean'))})",
-            )
-        )
-    return ("layer", *words, "clearest head (accuracy)"), rows
-
-
-def null_table(data: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and for each null how many heads beat its draws, all heads together.
-
-    Args:
-        data: The arrays of an audit.
-    """
-    alpha = data.attrs["alpha"]
-    tested = [one for one in heads(data) if one["learnable"] not in UNTESTED]
-    rows: Rows = []
-    for null in tested[0]["nulls"] if tested else ():
-        of_null = [one["nulls"][null] for one in tested]
-        beat = sum(one["p_together"] <= alpha for one in of_null)
-        used = " (the verdict)" if null == data.attrs["null"] else ""
-        mean = sum(one["accuracy_null"]["mean"] for one in of_null) / len(of_null)
-        rows.append((f"{null}{used}", f"{beat} of {len(tested)}", _number(mean)))
-    return ("null", "heads beyond it", "mean accuracy"), rows
+    words = Counter(one["prompt"] for one in found if asked_for_prompts([one]))
+    return f"Prompts that heads need to be near their limit: {counted(words)}."
 
 
 def calibration_sentence(data: xr.Dataset) -> str:
@@ -211,39 +139,6 @@ def curves_sentence(curves: xr.Dataset) -> str:
     return f"Above all of their {curves.attrs['draws']:,} draws: {'; '.join(parts)}."
 
 
-def margin_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each head that was compared with margin solutions.
-
-    Args:
-        found: Heads, as ``heads`` returns them.
-    """
-    asked = [one for one in found if one["margin_p"] is not None]
-    norms = list(asked[0]["margin_ratio"])
-    header = ("head", "margin", *(f"ratio, {norm}" for norm in norms), "ratio of draws, largest",
-        "together", *(f"cosine, {norm}" for norm in norms), "largest other cosine", "queries",
-        "constraints", "norms of")  # fmt: skip
-    rows: Rows = []
-    for one in asked:
-        cosines = one["margin_cosine"]
-        others = {name: cosine for name, cosine in cosines.items() if name not in norms}
-        nearest = max(others, key=lambda name: others[name])
-        rows.append(
-            (
-                name(one),
-                one["margin"],
-                *(_three(one["margin_ratio"][norm]) for norm in norms),
-                _three(one["margin_ratio_null"]["largest"]),
-                _digits(one["margin_p_together"]),
-                *(_three(cosines[norm]) for norm in norms),
-                f"{_three(others[nearest])} ({nearest})",
-                f"{one['margin_queries']:,.0f}",
-                f"{one['margin_rows']:,.0f}",
-                one["margin_space"],
-            )
-        )
-    return header, rows
-
-
 def control_sentence(control: xr.Dataset) -> str:
     """What the positive control says of the power and the false alarms of margin verdicts.
 
@@ -259,61 +154,11 @@ def control_sentence(control: xr.Dataset) -> str:
         ends = binomtest(int(found.sum()), found.size).proportion_ci()
         parts.append(
             f"{found.sum()} of {found.size} heads ({arm}) are found at the margin solution of "
-            f"their norm [{_number(float(ends.low))}, {_number(float(ends.high))}]"
+            f"their norm [{share(float(ends.low))}, {share(float(ends.high))}]"
         )
     false = int((~right[~there]).sum())
     parts.append(f"{false} of {right[~there].size:,} that are not there are found at one")
     return f"Positive control: {'; '.join(parts)}."
-
-
-def control_table(control: xr.Dataset) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each way in which heads of the control were made.
-
-    Args:
-        control: What ``positive_control`` returned.
-    """
-    norms = control["norm"].to_numpy().tolist()
-    header = ("made", "heads", "as it should be", *(f"median ratio, {norm}" for norm in norms),
-        *(f"median cosine, {norm}" for norm in norms), "verdicts")  # fmt: skip
-    rows: Rows = []
-    for made in control["arm"].to_numpy().tolist():
-        arm = control.sel(arm=made)
-        medians = [
-            _three(float(arm[of].sel(norm=norm).median()))
-            for of in ("margin_ratio", "margin_cosine")
-            for norm in norms
-        ]
-        verdicts = Counter(arm["verdict"].to_numpy().tolist())
-        right = arm["right"].to_numpy()
-        rows.append((made, str(right.size), str(right.sum()), *medians, counted(verdicts)))
-    return header, rows
-
-
-def prompt_table(found: list[dict[str, Any]]) -> tuple[tuple[str, ...], Rows]:
-    """Names of columns, and a row for each head that was asked how long its prompts must be.
-
-    Args:
-        found: Heads, as ``heads`` returns them.
-    """
-    asked = [one for one in found if asked_for_prompts([one])]
-    errors = list(next((one["required_length"] for one in asked), {}))
-    header = ("head", "score deviation", "horizon", "defect", *(
-        f"tokens for {percent(float(error))}" for error in errors
-    ), "prompt")  # fmt: skip
-    rows: Rows = []
-    for one in asked:
-        lengths = (one["required_length"][error] for error in errors)
-        rows.append(
-            (
-                name(one),
-                _digits(one["score_deviation"]),
-                _digits(one["horizon"]),
-                percent(one["defect"]),
-                *("over 1e12" if length is None else f"{length:,.0f}" for length in lengths),
-                one["prompt"],
-            )
-        )
-    return header, rows
 
 
 def head_line(one: dict[str, Any]) -> str:
@@ -322,16 +167,10 @@ def head_line(one: dict[str, Any]) -> str:
     Args:
         one: A head, as ``heads`` returns it.
     """
-    null = (one["accuracy_null"] or {}).get("mean")
     return (
-        f"{name(one)}   {verdict(one)}: accuracy {_interval(one, 'accuracy')}, nulls "
-        f"{_number(null)}, chance {_number(one.get('chance'))}; selects: {selects(one)}"
+        f"{name(one)}   {verdict(one)}: accuracy {interval(one, 'accuracy')}, nulls "
+        f"{null_mean(one)}, chance {share(one.get('chance'))}; selects: {selects(one)}"
     )
-
-
-def percent(share: float | None) -> str:
-    """A share as percent, to three digits."""
-    return "-" if share is None else f"{100 * share:.3g} %"
 
 
 def _kind(selection: str) -> str:
@@ -339,30 +178,5 @@ def _kind(selection: str) -> str:
     return "a fixed offset" if selection.startswith("offset") else selection
 
 
-def counted(counts: Counter[str]) -> str:
-    """Words with their counts, the most frequent first."""
-    return ", ".join(f"{n:,} {word}" for word, n in counts.most_common())
-
-
 def _heads(count: int) -> str:
     return f"{count:,} head" + "s" * (count != 1)
-
-
-def _interval(one: dict[str, Any], of: str) -> str:
-    low, high = one.get(f"{of}_low"), one.get(f"{of}_high")
-    middle = _number(one.get(of))
-    return middle if low is None or high is None else f"{middle} [{_number(low)}, {_number(high)}]"
-
-
-def _three(value: float) -> str:
-    """A ratio or cosine, three digits behind the point."""
-    return f"{value:.3f}"
-
-
-def _digits(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}".replace("0.", ".", 1)
-
-
-def _number(value: float | None) -> str:
-    """A share without its leading zero, two digits behind the point."""
-    return "-" if value is None else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1"

@@ -15,6 +15,7 @@ import typer
 
 from attractor.checks import naming
 from attractor.cli.documents import check_documents, read_documents
+from attractor.cli.model_shape import ModelShape
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded
 from attractor.cli.session import session
 from attractor.cli.texts import ending
@@ -32,6 +33,11 @@ NORMS = ("frobenius", "nuclear")
 """The norms that are asked for where none is given."""
 _LOOKED_AT = 20
 """Texts read for each document wanted: some are too short, or there twice."""
+
+_MANY = 72
+"""Heads of a model, where it is not known how many: six layers of twelve."""
+_OF_MODEL, _OF_HEAD = 12.0, 1.5
+"""Seconds on two cores for loading and capturing, and for a head with the settings above."""
 
 _STATEMENT = "direction of attention under gradient descent"
 _MOST_LAYERS = 10_000
@@ -152,6 +158,8 @@ def audit(
         wanted_heads = None if heads is None else parse_heads(heads)
         if wanted_layers is not None and wanted_heads is not None:
             raise InvalidInputError("heads", "layers are given, too", "Give one of the two")
+        shape = ModelShape(None, None) if captured_before else ModelShape.of(model)
+        shape.check(wanted_layers, wanted_heads)
 
         from attractor.audit.multiple import check_draws
 
@@ -168,7 +176,9 @@ def audit(
                 assert texts is not None
                 place = kept.enter_context(_place_for_capture(out))
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
-                current.takes("Capture and audit of a model of six layers", 120, out)
+                count = shape.count(wanted_layers, wanted_heads)
+                work = expected_work(count, documents or DOCUMENTS, length or LENGTH, draws)
+                current.takes(*work, out)
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
                 if len(shown) < 2 * LEAST_DOCUMENTS:
                     current.say(
@@ -202,6 +212,7 @@ def audit(
                     norms=norm or NORMS[:1],
                     seed=seed,
                     progress=current.progress,
+                    store=store,
                 )
             margins = (
                 {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
@@ -242,6 +253,7 @@ def audit(
                 captures=() if captured_before else files,
                 control=controlled,
                 checkpoints=moved,
+                progress=current.progress,
             )
             current.wrote("report", out / PAGE, **written)
 
@@ -276,6 +288,21 @@ def parse_heads(text: str) -> list[tuple[int, int]]:
             "heads", f"{text!r} is no list of heads", "Give layer.head, such as 2.8,3.1"
         )
     return sorted({(int(one[1]), int(one[2])) for one in found if one})
+
+
+def expected_work(heads: int | None, documents: int, length: int, draws: int) -> tuple[str, float]:
+    """Capture and audit in words, and the seconds they take: with tokens, and heads with draws.
+
+    Args:
+        heads: How many; None where that is not known.
+        documents: Documents.
+        length: Tokens of each.
+        draws: Null draws of each head.
+    """
+    tokens = documents * length / (DOCUMENTS * LENGTH)
+    seconds = tokens * (_OF_MODEL + _OF_HEAD * (heads or _MANY) * (draws + 1) / (DRAWS + 1))
+    what = f"{heads:,} head{'s' * (heads != 1)}" if heads else f"a model of {_MANY} heads"
+    return f"Capture and audit of {what}", seconds
 
 
 def _recorded(given: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
+from attractor.monitor.seen import records_seen
 from attractor.monitor.shared_calls import SharedCalls
 from attractor.monitor.table import latest_record, latest_table, notes
 from attractor.monitor.watch import Watch
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 KIND = "records of attention heads"
 """The kind of a file of them."""
+FREE = 5.0
+"""Seconds of records that no budget counts: they would else be missing where training is short."""
 _RANDOM = "random matrices in place of heads"
 
 
@@ -46,8 +49,9 @@ class HeadMonitor(Plotted, Printed):
     solved for from the multipliers before. A selection that no matrix can make is recorded as
     infeasible.
 
-    Records keep to ``budget``, a share of the time since the first call: a record that would exceed
-    it is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
+    Records keep to ``budget``, a share of the time since the first call, and five seconds besides,
+    so that small models have all their records at the same steps: a record that would exceed both
+    is postponed to the first later step at which it does not, with the status ``POSTPONED``. A
     record is never cut short, so that the time used exceeds the share by one record at most, where
     one takes longer than those before it; or by the time of one call that heads share, as it
     would have to be made again for heads that it is not used for at once. With ``budget=None``
@@ -93,8 +97,9 @@ class HeadMonitor(Plotted, Printed):
             every: Steps from one record to the next.
             geometry: The norm to solve in: that of the optimizer, "frobenius" for gradient descent
                 on the matrix, "nuclear" for gradient descent on its factors.
-            budget: Share of the loop's time that records may take, or None for no limit. What
-                they cost besides, such as caches that the loop finds cold, comes on top.
+            budget: Share of the loop's time that records may take beyond the first five seconds,
+                or None for no limit. What they cost besides, such as caches that the loop finds
+                cold, comes on top.
             tolerance: Relative duality gap to reach.
             max_constraints: Most constraints, one for each query and token it leaves out, that a
                 probe batch may make.
@@ -178,7 +183,9 @@ class HeadMonitor(Plotted, Printed):
         elapsed = self._budget.elapsed
         return self._budget.spent / elapsed if elapsed > 0 else 0.0
 
-    def compare_with_random(self, draws: int = 19, seed: int = 0) -> None:
+    def compare_with_random(
+        self, draws: int = 19, seed: int = 0
+    ) -> dict[str, Float[np.ndarray, "draw"]]:
         """Finds the margin ratios of random matrices in place of each head, for the table.
 
         A margin ratio has no scale of its own: a head of a hundredth may be far above what weights
@@ -190,6 +197,10 @@ class HeadMonitor(Plotted, Printed):
         Args:
             draws: How many for each head. A head above all 19 is so by chance once in 20 times.
             seed: Their seed.
+
+        Returns:
+            The ratios by the name of the head, which ``random_ratios`` keeps; heads that were never
+            compared with a solution are not among them.
         """
         draws, seed = check_count("draws", draws), check_seed("seed", seed)
         self.random_ratios = {
@@ -198,6 +209,7 @@ class HeadMonitor(Plotted, Printed):
             if (found := watch.random_ratios(draws, generator(seed, place, purpose=_RANDOM)))
             is not None
         }
+        return dict(self.random_ratios)
 
     def to_xarray(self) -> xr.Dataset:
         """All records as labeled arrays over step, head, sequence and query.
@@ -217,6 +229,9 @@ class HeadMonitor(Plotted, Printed):
 
     def _picture(self) -> tuple[str, xr.Dataset]:
         return "heads_figure", self.to_xarray()
+
+    def _seen(self) -> str:
+        return records_seen(self.to_xarray())
 
     def _print(self, console: Console) -> None:
         latest = {name: latest_record(records) for name, records in self.records.items()}
@@ -387,8 +402,8 @@ class Budget:
         return 0.0 if self._start is None else self._clock() - self._start
 
     def allows(self, seconds: float) -> bool:
-        """Whether so many seconds more stay within the share."""
-        return self.share is None or self.spent + seconds <= self.share * self.elapsed
+        """Whether so many seconds more stay within the share and what is free."""
+        return self.share is None or self.spent + seconds <= FREE + self.share * self.elapsed
 
     @contextlib.contextmanager
     def charged(self) -> Iterator[Stopwatch]:

@@ -94,6 +94,12 @@ def notes(latest: Mapping[str, HeadRecord | None], draws: Mapping[str, np.ndarra
     there = {name: record for name, record in latest.items() if record is not None}
     statuses = {record.status for record in there.values()} - {RecordStatus.OPTIMAL}
     lines = [f"{status}: {status.message}" for status in sorted(statuses)]
+    steps = {record.step for record in there.values()}
+    if len(steps) > 1:
+        lines.append(
+            f"Heads are shown at different steps, {min(steps):,} to {max(steps):,}: do not compare "
+            "them with each other. budget=None makes every record at its step."
+        )
     if any(reading(record, None) == UNSATURATED for record in there.values()):
         lines.append(
             f"{UNSATURATED}: the ratio tells where a head goes once the mean of its highest "

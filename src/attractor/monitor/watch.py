@@ -15,6 +15,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.geometry._lengths import ordinary_factor
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.margin.nearest import nearest_constraints
 from attractor.monitor.head import WatchedHead, as_tokens
 from attractor.monitor.record import RecordStatus
 from attractor.monitor.shared_calls import SharedCalls
@@ -266,15 +267,9 @@ def _with_nearest(
     W: Float[np.ndarray, "d e"],
 ) -> Float[np.ndarray, "m"]:
     """Multipliers of the new problem, those unknown guessed from the margins of W."""
-    places = (problem.sequence, problem.query, problem.token)
-    start = kept[places]
-    unknown = np.isnan(start)
+    start = kept[problem.sequence, problem.query, problem.token]
+    unknown = np.isnan(start)  # of a query all are, or none
     if not unknown.any():
         return start
-    margins = np.full(kept.shape, np.inf)
-    margins[places] = np.where(unknown, problem.margins(W), np.inf)
-    nearest = np.argsort(margins, axis=-1)[..., :_NEAREST]
-    guess = np.zeros(kept.shape)
     size = np.nanmax(kept, initial=0.0) or 1.0
-    np.put_along_axis(guess, nearest, size, axis=-1)
-    return np.where(unknown, guess[places], start)
+    return np.where(unknown, size * nearest_constraints(problem, W, _NEAREST), start)

@@ -21,7 +21,12 @@ class Figure(matplotlib.figure.Figure):
 
     matplotlib reads fonts, ticks and more when it draws, long after a figure was made: then what
     held when it was made holds again. Notebooks show it without pyplot.
+
+    Attributes:
+        description: What is seen in it, for those who cannot see it; empty where nothing is said.
     """
+
+    description: str = ""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """Makes an empty figure, and keeps the style that holds now."""
@@ -43,7 +48,7 @@ class Figure(matplotlib.figure.Figure):
         with self.its_style():
             super().savefig(fname, **options)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]] | None:
         """The picture, with the size to show it in; None where pyplot shows all figures."""
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None
@@ -53,4 +58,12 @@ class Figure(matplotlib.figure.Figure):
         finally:
             self.set_canvas(canvas)
         width, height = (round(pixels) for pixels in self.bbox.size)
-        return stream.getvalue(), {"width": width, "height": height}
+        said = {"alt": self.description} if self.description else {}
+        return stream.getvalue(), {"width": width, "height": height} | said
+
+    def _repr_html_(self) -> str | None:
+        """The same picture with its description, which notebooks read aloud; None without one."""
+        from attractor.records.html import picture
+
+        shown = self._repr_png_() if self.description else None
+        return None if shown is None else picture(shown[0], self.description, shown[1]["width"])

@@ -82,20 +82,20 @@ def audit_map_figure(data: xr.Dataset) -> Figure:
                 axes.add_patch(framed(row, column, narrow=side < 0.4))
             _write(axes, row, column, one, shades(min(above[row, column], highest)), side)
     name_axes(axes, data, tall)
-    bar = figure.colorbar(
-        ScalarMappable(shades, _SHADES),
-        ax=axes,
-        pad=0.015,
-        fraction=0.05,
-        aspect=22,
-        extend="max" if most > highest else "neither",
-    )
-    bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    bar.set_label("standard deviations above\nits own null draws")
-    handles = [
-        Patch(fill=False, edgecolor=COLORS["orange"], linewidth=1.8, label="beats all together"),
-        Patch(facecolor=UNKNOWN, label="not tested"),
-    ]
+    handles = [Patch(facecolor=UNKNOWN, label="not tested")]
+    if np.isfinite(above).any():
+        bar = figure.colorbar(
+            ScalarMappable(shades, _SHADES),
+            ax=axes,
+            pad=0.015,
+            fraction=0.05,
+            aspect=22,
+            extend="max" if most > highest else "neither",
+        )
+        bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        bar.set_label("standard deviations above\nits own null draws")
+        frame = {"fill": False, "edgecolor": COLORS["orange"], "linewidth": 1.8}
+        handles.insert(0, Patch(**frame, label="beats all together"))
     figure.legend(handles=handles, loc="outside lower right", ncols=2)
     return figure
 
@@ -285,17 +285,9 @@ def _write(
     )  # fmt: skip
     if words:
         axes.text(
-            column, row + 0.26, _small_word(one), ha="center", va="center", color=color,
+            column, row + 0.26, one["selection"], ha="center", va="center", color=color,
             fontsize=6.5, zorder=4,
         )  # fmt: skip
-
-
-def _small_word(one: dict[str, Any]) -> str:
-    """What a head selects; where nothing stands out, its share of sinks."""
-    if one["selection"] and one["selection"] not in ("mixed", "sink"):
-        return one["selection"]
-    share = one.get("sink_share")
-    return "" if not share or share < 0.005 else f"sink {100 * share:.0f} %"
 
 
 def name_axes(axes: Axes, data: xr.Dataset, tall: float) -> None:

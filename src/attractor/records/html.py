@@ -69,10 +69,11 @@ def numbers_table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]
     return _table(html.escape(title), head, [body])
 
 
-def picture(png: bytes, description: str) -> str:
-    """A picture with what is said of it to those who do not see it."""
+def picture(png: bytes, description: str, width: int | None = None) -> str:
+    """A picture, as many pixels wide, with what is said of it to those who do not see it."""
     data = base64.b64encode(png).decode()
-    return f'<img src="data:image/png;base64,{data}" alt="{html.escape(description)}">'
+    size = "" if width is None else f' width="{width}"'
+    return f'<img{size} src="data:image/png;base64,{data}" alt="{html.escape(description)}">'
 
 
 def printed_parts(show: Callable[[Console], None]) -> list[str]:

@@ -30,8 +30,14 @@ class Plotted(abc.ABC):
         from attractor import plots  # of a room below: results know no more of it than a name
 
         function, given = self._picture()
-        return getattr(plots, function)(given, **options)
+        figure = getattr(plots, function)(given, **options)
+        figure.description = self._seen()
+        return figure
 
     @abc.abstractmethod
     def _picture(self) -> tuple[str, Any]:
         """Name of the function of ``attractor.plots``, and what it draws."""
+
+    def _seen(self) -> str:
+        """What is seen in the picture, in numbers, for those who cannot see it."""
+        return ""

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attractor import plots
-from attractor.audit._audit_heads import NEGLIGIBLE
 from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
-from attractor.audit.checkpoint_result import CheckpointAudit
-from attractor.audit.checkpoint_words import movement_sentences, movement_table, movements_of
+from attractor.audit.checkpoint_result import CheckpointAudit, Direction
+from attractor.audit.checkpoint_words import movement_sentences, movements_of
+from attractor.audit.columns import (
+    control_table,
+    head_table,
+    limits_in_reach,
+    margin_table,
+    null_table,
+    percent,
+    prompt_table,
+)
 from attractor.audit.examples import attention_examples
+from attractor.audit.glossary import glossary
 from attractor.audit.heads import (
+    BEATS_NULLS,
     UNTESTED,
     asked_for_margins,
     asked_for_prompts,
@@ -24,22 +36,9 @@ from attractor.audit.heads import (
     name,
     verdict,
 )
-from attractor.audit.result import Audit
-from attractor.audit.summary import curve_numbers, summary
-from attractor.audit.words import (
-    calibration_sentence,
-    control_sentence,
-    control_table,
-    curves_sentence,
-    head_line,
-    head_table,
-    margin_table,
-    null_table,
-    percent,
-    prompt_table,
-)
-from attractor.provenance import Provenance
-from attractor.report.audit_seen import (
+from attractor.audit.movement_columns import direction_of, movement_table
+from attractor.audit.result import Audit, Margin
+from attractor.audit.seen import (
     accuracy_seen,
     control_seen,
     curves_seen,
@@ -47,8 +46,17 @@ from attractor.report.audit_seen import (
     movements_seen,
     texts_seen,
 )
+from attractor.audit.summary import curve_numbers, summary
+from attractor.audit.words import (
+    calibration_sentence,
+    control_sentence,
+    curves_sentence,
+    head_line,
+    prompt_sentence,
+)
+from attractor.provenance import Provenance
 from attractor.report.folder import ReportFolder, report_folder
-from attractor.report.page import FigureFile, Section, Table
+from attractor.report.page import FigureFile, Link, Section, Table
 from attractor.storage import save_netcdf
 from attractor.storage.markers import AUDIT
 
@@ -63,6 +71,8 @@ CAPTURED = Path("capture") / "heads.nc"
 """What was captured from a model for the audit; in a folder of its own, as it may be large."""
 SHOWN = 5
 """The clearest heads, and the least clear ones, whose attention on texts is drawn."""
+ASIDE = ("p", "chance", "prompt")
+"""Columns that the page's width has no room for, which stand in a picture or a section."""
 MOST_ROWS = 144
 """Rows of the table of heads on the page."""
 
@@ -70,9 +80,10 @@ MAP = FigureFile(
     "map",
     "Layers and heads. Shade: how far the accuracy of a rule learned from the head's selections is "
     "above that of its own null draws, in their standard deviations. Number: that accuracy, on "
-    "other documents. Word: what the head selects, or its share of queries that attend most to "
-    "tokens that are no content. Frame: heads that beat the draws of all heads together.",
+    "other documents. Word: what the head selects. Frame: heads that beat the draws of all heads "
+    "together.",
 )
+MAP_UNTESTED = "Layers and heads, none of which was tested. Word: what the head selects."
 ACCURACY = FigureFile(
     "accuracy",
     "The accuracy of every head on documents that nothing was learned from, with its 95 % interval "
@@ -87,6 +98,8 @@ CLEAREST = FigureFile(
 LEAST_CLEAR = FigureFile(
     "tokens_least_clear", "The attention of the least clear heads that were tested, likewise."
 )
+SOME = dataclasses.replace(CLEAREST, caption=CLEAREST.caption.replace("the clearest", "some"))
+WORDS = "What the words mean"
 CURVES = FigureFile(
     "curves",
     "Accuracy on the same test documents as rules are learned from more and more documents, with "
@@ -131,41 +144,6 @@ P_VALUE = (
     "accuracy is rare. It is a randomization model, not sampling of heads. And what a head "
     "selects is a property of these texts: other texts may show other heads."
 )
-NULLS = (
-    "Each null turns the queries of a head at random and leaves the part of scores without the "
-    "query as it is. rotation: in the coordinates of the model, with the spread of scores kept; "
-    "for heads of random weights it is exact but for the latter, and the verdict rests on it. "
-    "pairing: in coordinates in which keys and queries have one covariance, the spread not kept; "
-    "it is largest for the head itself, so that heads of random weights are beyond it, too. signs: "
-    "signs of those coordinates at random, which keep most of the pairing, so that few heads are "
-    "beyond it."
-)
-GLOSSARY = Table(
-    ("word", "meaning"),
-    [
-        ("pairing", "which directions of queries meet which directions of keys"),
-        ("content", "tokens but for special ones, padding, and first tokens that serve as sinks"),
-        ("accuracy", "share of test queries whose selection a rule learned on others predicts"),
-        ("nulls", "the same accuracy for the head with its pairing drawn at random; mean"),
-        ("no query", "accuracy of the best rule that does not look at the query"),
-        ("offset", "accuracy of the most frequent place after the query's"),
-        ("ahead", "accuracy less that of the better of these two, on the same test queries"),
-        ("p", "share of the draws and the head itself with an accuracy as large"),
-        ("together", "the same of the largest deviation of any head: for all heads at once"),
-        (
-            "learnable",
-            "together at most alpha; and ahead: the interval above 0 and not all of it below "
-            f"{NEGLIGIBLE:g}",
-        ),
-        ("positional", "together at most alpha, but not ahead: a fixed offset predicts as well"),
-        ("query-free", "the same, but it is a rule without the query that predicts as well"),
-        ("at the margin solution", "ratio of .9 and more, nothing nearer, together at most alpha"),
-        ("on the way", "a ratio beyond that of draws, together at most alpha, but not there"),
-        ("sink", "more than 90 % of queries attend most to a token that is no content"),
-        ("diffuse", "attention is spread over more than half of the tokens"),
-    ],
-    words=True,
-)
 
 
 def write_audit_report(
@@ -178,6 +156,7 @@ def write_audit_report(
     captures: Sequence[Path] = (),
     control: xr.Dataset | None = None,
     checkpoints: CheckpointAudit | None = None,
+    progress: bool = False,
 ) -> dict[str, Any]:
     """Writes ``index.html``, its pictures as PNG and SVG, ``audit.nc`` and ``audit.json``.
 
@@ -192,6 +171,7 @@ def write_audit_report(
         captures: Files of what was captured, which are moved into the folder.
         control: What ``positive_control`` found, if it was asked for.
         checkpoints: What ``audit_checkpoints`` found, if it was asked for.
+        progress: Whether to show progress.
 
     Returns:
         What ``audit.json`` holds.
@@ -206,28 +186,32 @@ def write_audit_report(
     title = "What the heads select, against chance"
     with report_folder(directory, title, source, numbers, provenance=provenance, **names) as report:
         audit.save(report.place / AUDIT)
-        report.findings += numbers["findings"]
-        figure = report.picture(MAP, plots.audit_map_figure(data), map_seen(ordered))
+        report.findings += [*numbers["findings"], ["Words: ", Link("what they mean", WORDS), "."]]
+        tested = any(one["accuracy"] is not None for one in ordered)
+        shown = MAP if tested else dataclasses.replace(MAP, caption=MAP_UNTESTED)
+        figure = report.picture(shown, plots.audit_map_figure(data), map_seen(ordered))
         report.sections.append(Section("The heads", figure=figure))
-        if any(one["accuracy"] is not None for one in ordered):
-            report.sections.append(_accuracies(audit, report))
-        report.sections.append(_table(ordered))
-        parts = _clearest_and_least_clear(ordered)
-        report.sections += _texts(parts, audit, captured, report)
-        if any(one["accuracy"] is not None for one in ordered):
-            report.sections.append(_curves(parts, audit, captured, report, numbers))
-        if asked_for_prompts(ordered):
-            report.sections.append(_prompts(ordered))
         if asked_for_margins(ordered):
-            report.sections.append(Section("Margin solutions", [MARGIN], _margins(ordered)))
+            report.sections += _margins(ordered)
+        if checkpoints is not None:
+            report.sections += _checkpoints(checkpoints, report)
+        report.sections += _tables(ordered)
+        parts = _clearest_and_least_clear(ordered)
+        report.sections.append(_texts(parts, audit, captured, report))
+        if tested:
+            report.sections.append(_accuracies(audit, report))
+            report.sections.append(_curves(parts, audit, captured, report, numbers, progress))
+        if limits_in_reach(ordered):
+            report.sections.append(_prompts(ordered))
         if control is not None:
             report.sections.append(_control(control, report))
-        if checkpoints is not None:
-            report.sections.append(_checkpoints(checkpoints, report))
-        not_asked = _not_asked(audit, ordered, compared=checkpoints is not None)
         report.sections += [
-            Section("What was not asked, and why", paragraphs=not_asked),
-            Section("What the words mean", table=GLOSSARY),
+            Section(
+                "What was not asked, and why",
+                paragraphs=_not_asked(audit, ordered, compared=checkpoints is not None),
+                fold="closed",
+            ),
+            _words(ordered, control=control is not None, checkpoints=checkpoints is not None),
         ]
         if captures:
             place = report.place / CAPTURED.parent
@@ -241,34 +225,61 @@ def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     found = heads(audit.data)
     figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data), accuracy_seen(found))
     nulls = Table(*null_table(audit.data), caption="Heads that are beyond each null.")
-    said = [P_VALUE, NULLS, calibration_sentence(audit.data)]
-    return Section("Accuracy against the nulls", said, nulls, figure)
+    said = [P_VALUE, calibration_sentence(audit.data)]
+    return Section("Accuracy against the nulls", said, nulls, figure, fold="closed")
 
 
-def _table(ordered: list[dict[str, Any]]) -> Section:
-    header, rows = head_table(ordered[:MOST_ROWS])
-    left = len(ordered) - len(rows)
-    beyond = f"{left:,} less clear heads follow in {NUMBERS}." if left else ""
-    return Section("Head by head", [beyond] if beyond else (), Table(header, rows))
+def _tables(ordered: list[dict[str, Any]]) -> list[Section]:
+    """The heads one by one: those that were told apart, then the others."""
+    first = [one for one in ordered if one["learnable"] in BEATS_NULLS]
+    rest = [one for one in ordered if one["learnable"] not in BEATS_NULLS]
+    title = f"The {len(rest):,} other heads" if first else "Head by head"
+    table = functools.partial(head_table, without=ASIDE)
+    return _parted("Heads that were told apart", first, title, rest, table)
+
+
+def _parted(
+    title: str,
+    first: list[dict[str, Any]],
+    rest_title: str,
+    rest: list[dict[str, Any]],
+    table: Callable[[list[dict[str, Any]]], tuple[Sequence[str], Sequence[Sequence[str]]]],
+    said: Sequence[str] = (),
+) -> list[Section]:
+    """A table of the heads that say something, and one of the others behind a fold."""
+    sections = []
+    if first or said:
+        shown = Table(*table(first[:MOST_ROWS])) if first else None
+        sections.append(Section(title, [*_beyond(first), *said], shown))
+    if rest:
+        shown = Table(*table(rest[:MOST_ROWS]))
+        sections.append(Section(rest_title, _beyond(rest), shown, fold="closed"))
+    return sections
+
+
+def _beyond(found: list[dict[str, Any]]) -> list[str]:
+    left = len(found) - MOST_ROWS
+    return [f"{left:,} more heads follow in {NUMBERS}."] if left > 0 else []
 
 
 def _clearest_and_least_clear(ordered: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The heads that pictures show, none twice."""
-    tested = [one for one in ordered if one["learnable"] not in UNTESTED] or ordered
+    """The heads that pictures show, none twice; some, where none was tested."""
+    tested = [one for one in ordered if one["learnable"] not in UNTESTED]
+    if not tested:
+        return [ordered[:SHOWN]]
     clearest = tested[: min(SHOWN, -(-len(tested) // 2))]
     return [clearest, tested[len(clearest) :][-SHOWN:]]
 
 
 def _texts(
     parts: list[list[dict[str, Any]]], audit: Audit, captured: Captured, report: ReportFolder
-) -> list[Section]:
+) -> Section:
     """Pictures of the attention of the clearest and the least clear heads."""
+    several = len(parts) > 1
+    named = {"The clearest heads": CLEAREST, "The least clear heads": LEAST_CLEAR}
     sections = []
-    for title, file, part in zip(
-        ("The clearest heads on texts", "The least clear heads on texts"),
-        (CLEAREST, LEAST_CLEAR),
-        parts,
-        strict=True,
+    for (title, file), part in zip(
+        (named if several else {"Some heads": SOME}).items(), parts, strict=True
     ):
         if not part:
             continue
@@ -278,7 +289,7 @@ def _texts(
         headings = {name(one): head_line(one) for one in part}
         drawn = plots.attention_text_figure(shown, headings)
         sections.append(Section(title, figure=report.picture(file, drawn, texts_seen(shown))))
-    return sections
+    return Section("Attention on texts", parts=sections, fold="closed")
 
 
 def _curves(
@@ -287,10 +298,11 @@ def _curves(
     captured: Captured,
     report: ReportFolder,
     numbers: dict[str, Any],
+    progress: bool,
 ) -> Section:
     """How the accuracies of the same heads come about; adds their numbers."""
-    shown = [one for part in parts for one in part]
-    curves = learning_curves(captured, audit, [(one["layer"], one["head"]) for one in shown])
+    shown = [(one["layer"], one["head"]) for part in parts for one in part]
+    curves = learning_curves(captured, audit, shown, progress=progress)
     save_netcdf(curves, report.place / f"{CURVES.name}.nc")
     numbers["learning_curves"] = curve_numbers(curves)
     figure = report.picture(CURVES, plots.audit_curves_figure(curves), curves_seen(curves))
@@ -302,24 +314,37 @@ def _curves(
             "documents bring the others nearer to it."
         ],
         figure=figure,
+        fold="closed",
     )
 
 
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
-    header, rows = prompt_table(ordered[:MOST_ROWS])
+    reached = limits_in_reach(ordered)
     return Section(
         "How long prompts must be",
         [
+            prompt_sentence(ordered),
             "For a head to act as over infinitely many tokens of the law of its keys and values. "
             "The theory takes tokens as independent: masks and positions are outside of it. Where "
-            "the defect, which no length removes, is above the error, no prompt brings that error."
+            "the defect, which no length removes, is above 10 %, no prompt brings that error; the "
+            f"table has the others. {NUMBERS} has all.",
+            *_beyond(reached),
         ],
-        Table(header, rows),
+        Table(*prompt_table(reached[:MOST_ROWS])),
+        fold="closed",
     )
 
 
-def _margins(ordered: list[dict[str, Any]]) -> Table:
-    return Table(*margin_table([one for one in ordered if one.get("margin_p")][:MOST_ROWS]))
+def _margins(ordered: list[dict[str, Any]]) -> list[Section]:
+    asked = [one for one in ordered if one.get("margin_p") is not None]
+    words = (str(Margin.AT), str(Margin.ON_THE_WAY))
+    there = sorted(
+        (one for one in asked if one["margin"].startswith(words)),
+        key=lambda one: not one["margin"].startswith(Margin.AT),
+    )
+    rest = [one for one in asked if one not in there]
+    title = "Seen from margin solutions: the other heads"
+    return _parted("Margin solutions", there, title, rest, margin_table, [MARGIN])
 
 
 def _control(control: xr.Dataset, report: ReportFolder) -> Section:
@@ -332,19 +357,33 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
     ]
     drawn = plots.margin_control_figure(control)
     figure = report.picture(CONTROL, drawn, control_seen(control))
-    return Section("The positive control", lines, Table(*control_table(control)), figure)
+    table = Table(*control_table(control))
+    return Section("The positive control", lines, table, figure, fold="closed")
 
 
-def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
+def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> list[Section]:
     found.save(report.place / f"{CHECKPOINTS.name}.nc")
     every = movements_of(found.data)
-    lines = [*movement_sentences(found.data), MOVEMENT]
-    if len(every) > MOST_ROWS:
-        lines.append(f"{len(every) - MOST_ROWS:,} more heads follow in {NUMBERS}.")
     drawn = plots.checkpoint_figure(found.data)
     figure = report.picture(CHECKPOINTS, drawn, movements_seen(every))
-    table = Table(*movement_table(every[:MOST_ROWS]))
-    return Section("Which way heads move", lines, table, figure)
+    told = [one for one in every if direction_of(one) in (Direction.TOWARD, Direction.AWAY)]
+    rest = [one for one in every if one not in told]
+    tables = _parted("Heads with a direction", told, "All other heads", rest, movement_table)
+    lines = [*movement_sentences(found.data), MOVEMENT]
+    return [Section("Which way heads move", lines, figure=figure, parts=tables)]
+
+
+def _words(ordered: list[dict[str, Any]], *, control: bool, checkpoints: bool) -> Section:
+    groups = glossary(
+        margins=control or asked_for_margins(ordered),
+        checkpoints=checkpoints,
+        prompts=bool(limits_in_reach(ordered)),
+    )
+    parts = [
+        Section(title, table=Table(("word", "meaning"), entries, words=True))
+        for title, entries in groups.items()
+    ]
+    return Section(WORDS, parts=parts, fold="closed")
 
 
 def _not_asked(audit: Audit, ordered: list[dict[str, Any]], *, compared: bool) -> list[str]:
@@ -357,6 +396,11 @@ def _not_asked(audit: Audit, ordered: list[dict[str, Any]], *, compared: bool) -
     if len(lines) > SHOWN:
         more = len(lines) - SHOWN
         lines = [*lines[:SHOWN], f"And {more} further heads, which {NUMBERS} names."]
+    if asked_for_prompts(ordered) and not limits_in_reach(ordered):
+        lines.append(
+            "How long prompts must be for heads to be near their limit: their keys and values are "
+            f"so far from Gaussian that no length brings 10 %; {NUMBERS} has the numbers."
+        )
     if not asked_for_margins(ordered):
         lines.append(
             "Whether heads are at a margin solution was not asked. A head at exactly the margin "

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from attractor.audit.heads import BEATS_NULLS, name
-from attractor.report.seen import course, listed, spread
+from attractor.records.seen import course, listed, spread
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _MOST = 12
 """Heads that are named."""

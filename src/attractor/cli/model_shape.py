@@ -1,0 +1,83 @@
+"""How many layers and heads the folder of a model says it has, without loading anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attractor.containers import read_json
+from attractor.errors import InvalidInputError
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+"""Names that configurations have for both."""
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """Numbers of layers, and of heads of each, as far as they are known.
+
+    Attributes:
+        layers: Layers; None where the configuration does not say so plainly.
+        heads: Heads of a layer; None likewise.
+    """
+
+    layers: int | None
+    heads: int | None
+
+    @classmethod
+    def of(cls, folder: Path) -> ModelShape:
+        """What ``config.json`` says of a model of a single stack of layers.
+
+        Of models with several parts, which are not counted alike, nothing is known.
+
+        Raises:
+            FileFormatError: If the file is damaged.
+        """
+        found = read_json(folder / "config.json")
+        several = not isinstance(found, dict) or any(
+            (
+                isinstance(value, Mapping)
+                and (key.endswith("config") or key in ("encoder", "decoder"))
+            )
+            or key.startswith(("encoder_", "decoder_"))
+            or (key == "is_encoder_decoder" and value is True)
+            for key, value in found.items()
+        )
+        return cls(None, None) if several else cls(_count(found, _LAYERS), _count(found, _HEADS))
+
+    def check(self, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None) -> None:
+        """Refuses layers and heads that the model does not have.
+
+        Raises:
+            InvalidInputError: If it is known that one does not exist.
+        """
+        named = "layers" if heads is None else "heads"
+        for layer in layers or [number for number, _ in heads or ()]:
+            if self.layers is not None and layer >= self.layers:
+                raise InvalidInputError(
+                    named, f"there is no layer {layer}", f"Give some of 0 to {self.layers - 1}"
+                )
+        for layer, head in heads or ():
+            if self.heads is not None and head >= self.heads:
+                raise InvalidInputError(
+                    named,
+                    f"layer {layer} has no head {head}",
+                    f"Give heads from 0 to {self.heads - 1}",
+                )
+
+    def count(
+        self, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None
+    ) -> int | None:
+        """How many heads are asked for; None where that is not known."""
+        if heads is not None:
+            return len(heads)
+        number = self.layers if layers is None else len(layers)
+        return None if number is None or self.heads is None else number * self.heads
+
+
+def _count(found: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    given = next((found[name] for name in names if name in found), None)
+    return given if type(given) is int and given > 0 else None
