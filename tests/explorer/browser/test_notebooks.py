@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import Shown
+from shown import Shown
 
 import attractor
 
