@@ -2,6 +2,7 @@
 // logarithms of their scales: exact however saturated the softmax is (see attention/softmax.py).
 
 import { vector } from "./linear";
+import { lpNorm } from "./norms";
 import { arraysOf, shapeOf, type Problem } from "./problem";
 
 const TIE = 4 * Number.EPSILON;
@@ -26,6 +27,7 @@ export class Gradient {
 
   private readonly n: number;
   private readonly reach: number;
+  private readonly flat: boolean[]; // n x d, coordinates that all keys of a sequence share
   private readonly d: number;
   private readonly e: number;
   private readonly kind: Problem["parameterization"];
@@ -66,6 +68,7 @@ export class Gradient {
     // Tokens with the same key exchange attention at no effect.
     const copies = keys.some((row) => new Set(row.map((key) => key.join())).size < row.length);
     this.reach = copies ? Infinity : NEGLIGIBLE;
+    this.flat = keys.flatMap((row) => row[0].map((x, a) => row.every((key) => key[a] === x)));
     this.gain = vector(count);
     this.tie = vector(count);
     this.slopes = vector(count);
@@ -340,18 +343,31 @@ export class Gradient {
     for (let r = 0; r < arrays.length; r++) {
       for (let c = arrays[r][0] * arrays[r][1]; c > 0; c--, k++) entryScales[k] = mantissa[k] === 0 ? -Infinity : logScales[r];
     }
-    let largest = 0;
-    let smallest = Infinity;
-    for (k = 0; k < this.size; k++) {
-      largest = Math.max(largest, Math.abs(mantissa[k]));
-      smallest = Math.min(smallest, Math.abs(mantissa[k]));
-    }
-    if (this.plain || smallest > SMALL * largest) return;
+    const least = SMALL * lpNorm(Infinity, mantissa);
+    if (this.plain || mantissa.every((x) => Math.abs(x) > least) || (this.kind === "p" && this.byRows())) return;
     entryScales.fill(-Infinity);
     this.entries(w, (log, entry) => (entryScales[entry] = Math.max(entryScales[entry], log)));
     mantissa.fill(0);
     this.entries(w, (log, entry, value) => (mantissa[entry] += value * Math.exp(log - entryScales[entry])));
     for (let entry = 0; entry < this.size; entry++) if (mantissa[entry] === 0) entryScales[entry] = -Infinity;
+  }
+
+  /** Entries of a prompt from sequences, each at its own scale; false where a sequence hides an entry itself. */
+  private byRows(): boolean {
+    const { mantissa, entryScales, pull, logRow, flat, d, n } = this;
+    for (let i = 0; i < n; i++) {
+      if (logRow[i] === -Infinity) continue;
+      const largest = lpNorm(Infinity, pull.subarray(d * i, d * i + d));
+      for (let a = 0; a < d; a++) if (!flat[d * i + a] && !(Math.abs(pull[d * i + a]) > SMALL * largest)) return false;
+    }
+    for (let a = 0; a < d; a++) {
+      let scale = -Infinity;
+      for (let i = 0; i < n; i++) if (pull[d * i + a] !== 0 && logRow[i] > scale) scale = logRow[i];
+      mantissa[a] = 0;
+      entryScales[a] = scale;
+      for (let i = 0; i < n; i++) if (pull[d * i + a] !== 0) mantissa[a] += (Math.exp(logRow[i] - scale) * pull[d * i + a]) / n;
+    }
+    return true;
   }
 
   /** Goes through all terms of all entries, each value * exp(log). */
