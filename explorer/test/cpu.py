@@ -27,7 +27,6 @@ parser.add_argument("--chromium", default="/usr/bin/chromium")
 arguments = parser.parse_args()
 
 PLACE = """() => {
-  const explorer = document.querySelector(".attractor-explorer").explorer;
   const box = document.querySelector(".attractor-explorer").shadowRoot
     .querySelector("[data-token='0,0']").getBoundingClientRect();
   return [box.x + box.width / 2, box.y + box.height / 2];
