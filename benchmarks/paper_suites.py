@@ -191,8 +191,8 @@ on its side. The plain kernel takes gradients as the usual way does; the exact o
 Door to door is the command `attractor figures` at size paper in a new process with an empty
 cache of compiled programs. The figure of local convergence trains W, K and Q, and K and Q with a
 penalty for 5,000 steps, and so does the usual way beside it; the figures of mirror descent train
-the suite, each anew. They solve for the tokens of every recorded step, the usual way for those at
-the end alone. Both sides ran in turn, {ROUNDS} times, default threads.
+the suite once for both. They solve for the tokens of every recorded step, the usual way for those
+at the end alone. Both sides ran in turn, {ROUNDS} times, default threads.
 
 {machine()}; {versions("jax", "torch", "cvxpy", "clarabel", "scs", "numpy")}
 

@@ -90,3 +90,21 @@ def compiled(caplog):
     with caplog.at_level(logging.WARNING, logger="jax"):
         yield names
     jax.config.update("jax_log_compiles", before)
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Pictures are made and written, but blank: drawing takes longer than all else of a report.
+
+    For tests of something else, beside one that has the same pictures drawn.
+    """
+    from attractor import plots
+
+    save_figure = plots.save_figure
+
+    def save_blank(figure, *arguments, **options):
+        figure.clear()
+        figure.set_size_inches(0.5, 0.5)
+        save_figure(figure, *arguments, **options)
+
+    monkeypatch.setattr(plots, "save_figure", save_blank)

@@ -56,18 +56,20 @@ MARGIN = """
 contradiction = at.MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]])
 pair = at.Selection(ragged.mask & (np.arange(4) < 2), np.zeros((3, 1), dtype=bool))
 for geometry in (at.Frobenius(), at.Nuclear(), at.Schatten(1.5), at.Lp(1), at.Lp(3)):
+    solutions = [at.solve(contradiction, geometry)]
     for tokens in (ragged, causal, prompt, batch):
         selection = at.optimal_tokens(tokens, heads if tokens is batch else head)
         problem = at.MarginProblem.from_selection(tokens, selection)
         solution = at.solve(problem, geometry)
-        single = solution[0] if tokens is batch else solution
-        for one in (solution, single, at.solve(contradiction, geometry)):
-            repr(one), one.to_xarray(), one.rank, one.rank_evidence, one.conflict
-            one.uniqueness, one.other_solution
-            sensitivity = one.sensitivity()
-            repr(sensitivity), sensitivity.to_xarray(), sensitivity.differentiable
+        solutions += [solution, solution[0]] if tokens is batch else [solution]
+        single = solutions[-1]
         single.save_certificate("certificate.json")
         solution.support_tokens
+    for one in solutions:
+        repr(one), one.to_xarray(), one.rank, one.rank_evidence, one.conflict
+        one.uniqueness, one.other_solution
+        sensitivity = one.sensitivity()
+        repr(sensitivity), sensitivity.to_xarray(), sensitivity.differentiable
     single.sensitivity().total_in_keys(0)
     at.solve([contradiction, contradiction, problem[0]], geometry)
     parts = at.decompose(ragged, np.where(pair.mask, 0.5, 0.0), geometry, selection=pair)

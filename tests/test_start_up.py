@@ -124,6 +124,14 @@ def test_other_names_are_refused(name):
         getattr(at, name)
 
 
+def test_a_name_of_one_of_the_packages_is_told_where_it_is():
+    assert at.which_norm is at.analysis.which_norm
+    with pytest.raises(AttributeError, match=r"'unit_tokens'; it is attractor\.datasets\.unit_tok"):
+        at.unit_tokens  # noqa: B018
+    with pytest.raises(AttributeError, match=r"it is attractor\.torch\.MirrorDescent$"):
+        at.MirrorDescent  # noqa: B018
+
+
 def test_functions_choose_tokens_as_heads_do():
     tokens = at.Tokens(np.eye(3)[None], np.ones((1, 3)), [1])
     v = np.array([0.2, 1.0, 0.5])

@@ -72,7 +72,8 @@ def __getattr__(name: str) -> Any:
 
         return by_former_name("attractor", name, _RENAMED[name])
     if name.startswith("__") or name not in _module_of():
-        raise AttributeError(f"module 'attractor' has no attribute {name!r}")
+        words = f"module 'attractor' has no attribute {name!r}{_elsewhere(name)}"
+        raise AttributeError(words, name=name)
     globals()[name] = value = getattr(importlib.import_module(_module_of()[name]), name)
     return value
 
@@ -80,6 +81,21 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """All public names and packages."""
     return sorted({*_module_of(), *_SUBMODULES, "__version__"})
+
+
+def _elsewhere(name: str) -> str:
+    """In which packages a name is that is looked for here, in words; empty where in none."""
+    import re
+    from pathlib import Path
+
+    exported = re.compile(rf'\b{name} as {name}\b|^    "{name}",$', re.MULTILINE)
+    packages = [Path(__file__).parent / one / "__init__.py" for one in _SUBMODULES]
+    found = [
+        f"attractor.{package.parent.name}.{name}"
+        for package in packages
+        if name.isidentifier() and package.is_file() and exported.search(package.read_text("utf-8"))
+    ]
+    return f"; it is {' or '.join(found)}" if found else ""
 
 
 def _module_of() -> dict[str, str]:

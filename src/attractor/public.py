@@ -11,6 +11,7 @@ from attractor.analysis import (
     fit_rate as fit_rate,
     fit_rates as fit_rates,
     verify as verify,
+    which_norm as which_norm,
 )
 from attractor.attention import (
     ConcaveHead as ConcaveHead,

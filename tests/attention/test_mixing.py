@@ -1,5 +1,6 @@
 """What attention that leaves the best tokens costs a head, and the excess loss of such heads."""
 
+import equinox as eqx
 import mpmath
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import attractor as at
 from attractor.attention.mixing import log_excess_of_mixtures, measure_mixing
 from attractor.attention.rows import attention_rows
 from attractor.precision import double_precision
+
+excess_of = eqx.filter_jit(log_excess_of_mixtures)  # as in paths: one program, not seventy
 
 
 def tokens_of(values, labels=None):
@@ -62,9 +65,7 @@ def test_the_excess_is_that_of_many_digits(size, loss):
     scores = size * random.standard_normal((2, 1, 5))
     best = values[:, None, :, 0] == 1
     with double_precision():
-        found = log_excess_of_mixtures(
-            at.attention.get_loss(loss), scores, best, head, attention_rows(tokens)
-        )
+        found = excess_of(at.attention.get_loss(loss), scores, best, head, attention_rows(tokens))
     with mpmath.workdps(120):
         losses = {
             "logistic": lambda u: mpmath.log(1 + mpmath.exp(-u)),
@@ -88,7 +89,7 @@ def test_the_excess_is_that_of_many_digits(size, loss):
 def test_the_excess_is_unknown_where_a_mixture_is_better():
     tokens = tokens_of([[[1.0], [0.0]]])
     with double_precision():
-        found = log_excess_of_mixtures(
+        found = excess_of(
             at.attention.get_loss("logistic"),
             np.zeros((1, 1, 2)),
             np.array([[[True, False]]]),

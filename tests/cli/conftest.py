@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attractor import plots
 from attractor.cli import app
 
 
@@ -50,21 +49,6 @@ def file(tmp_path, example):
     path = tmp_path / "tokens.npz"
     path.write_bytes(example)
     return path
-
-
-@pytest.fixture
-def blank_pictures(monkeypatch):
-    """Pictures are made and written, but blank: drawing takes longer than all else of a report.
-
-    For tests of something else, beside one that has the same pictures drawn.
-    """
-    save_figure = plots.save_figure
-
-    def save_blank(figure, *arguments, **options):
-        figure.clear()
-        save_figure(figure, *arguments, **options)
-
-    monkeypatch.setattr(plots, "save_figure", save_blank)
 
 
 @pytest.fixture

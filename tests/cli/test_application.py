@@ -1,6 +1,7 @@
 """What the command line says and refuses without loading anything for it."""
 
 import inspect
+import json
 import os
 import shlex
 import subprocess
@@ -29,6 +30,20 @@ from attractor.cli import main
 
 atexit.register(lambda: print("loaded:", *(set(sys.modules) & set({!r}))))
 main()
+"""
+ONE_BY_ONE = """
+import contextlib, io, json, sys
+from attractor.cli import main
+
+found = []
+for words in {}:
+    sys.argv, said = ["attractor", *words], io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as ended:
+            found.append((ended.code, said.getvalue(), [*set(sys.modules) & set({})]))
+print(json.dumps(found))
 """
 READERS = {
     "basins": files.load_tokens,
@@ -61,10 +76,24 @@ def test_help_and_version_load_nothing(tmp_path, option):
     assert f"attractor {attractor.__version__}" in printed or "Commands:" in printed
 
 
+@pytest.fixture(scope="module")
+def mistyped(tmp_path_factory):
+    """What each command does of a file that is not there, one after the other in one process."""
+    given = {name: [name, "no-file.npz"] for name in READERS}
+    given["claims"] = ["claims", "--data", "no-file.npz"]
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_BY_ONE.format(list(given.values()), HEAVY)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path_factory.mktemp("mistyped"),
+    )
+    return dict(zip(given, json.loads(done.stdout), strict=True))
+
+
 @pytest.mark.parametrize("name", READERS)
-def test_a_mistyped_file_name_is_refused_before_anything_is_loaded(tmp_path, name):
-    given = ["--data", "no-file.npz"] if name == "claims" else ["no-file.npz"]
-    code, _, said, loaded = call(tmp_path, name, *given)
+def test_a_mistyped_file_name_is_refused_before_anything_is_loaded(mistyped, name):
+    code, said, loaded = mistyped[name]
     assert code == 2 and loaded == []
     assert "no-file.npz" in said
     if READERS[name] is not None:

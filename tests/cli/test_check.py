@@ -34,6 +34,7 @@ def test_quiet_prints_nothing(run, file, tmp_path):
     assert (result.stdout, result.stderr) == ("", "")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_infeasible_still_writes_a_report(run_json, contradictory, tmp_path):
     found, result = run_json("check", contradictory, "--out", tmp_path / "report", *QUICK)
     assert result.exit_code == found["exit_code"] == ExitCode.INFEASIBLE
@@ -141,6 +142,7 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_several_data_sets(run_json, file, tmp_path):
     one = load(file)
     several = {
@@ -166,6 +168,7 @@ def joint(tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_joint_training_from_a_head_of_zero_is_held_against_the_relaxed_problem(
     run, run_json, joint, tmp_path
 ):
@@ -226,8 +229,28 @@ def test_without_a_folder_nothing_is_written_and_the_last_line_says_how(run, fil
     assert result.stdout.splitlines()[-1] == f"A report with pictures: {given} --out check-report"
 
 
-def test_an_infeasible_problem_leads_to_its_constraints_and_back(run, contradictory):
+def test_an_infeasible_problem_leads_on_and_not_in_a_circle(run, contradictory):
+    solved = run("solve", contradictory)
+    assert f"attractor check {contradictory}\n" in solved.stdout
     checked = run("check", contradictory, *QUICK)
-    assert checked.exit_code == ExitCode.INFEASIBLE
-    assert f"attractor solve {contradictory}\n" in checked.stdout
-    assert f"attractor check {contradictory}\n" in run("solve", contradictory).stdout
+    assert checked.exit_code == ExitCode.INFEASIBLE and "in conflict: data set" in checked.stdout
+    (line,) = [one for one in checked.stdout.splitlines() if "Next" in one]
+    assert "--steps" not in line and "--selection" in line
+    kept = run(*line.partition(": attractor ")[2].split())
+    assert kept.exit_code == 0 and "A matrix that selects" in kept.stdout
+    assert "Next" not in kept.stdout
+
+
+def test_what_is_suggested_spares_the_folder_that_is_written(monkeypatch):
+    from attractor.cli import session
+
+    current = session.Session("check", as_json=False, quiet=True)
+    for given, other in (
+        (["--out", "report/"], "--out report-2"),
+        (["--out=r-9"], "--out r-10"),
+        (["-q"], "-q"),
+    ):
+        monkeypatch.setattr(session, "called", ["check", "f", *given])
+        assert current.again(steps=5).startswith("attractor check f --steps 5") or "-q" in given
+        assert other in current.again(steps=5)
+        assert "-2" not in current.again(False, steps=5)

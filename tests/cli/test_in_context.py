@@ -37,7 +37,8 @@ def test_the_published_experiment_says_what_is_unfinished(run, run_json, tmp_pat
     result = run("in-context", *options, "--steps", 2, "--checkpoint", kept, "--out", report)
     assert result.exit_code == 0, result.stderr
     assert "on the plateau" in result.stdout
-    assert f"--checkpoint {kept} --out {report} --steps 8" in result.stdout
+    assert f"--checkpoint {kept} --steps 8" in result.stdout
+    assert f"--out {report}-2" in result.stdout  # and not in place of the one just written
     assert (report / "report.html").exists()
     assert (kept / "softmax-inf").exists()
     with xr.open_dataset(report / "runs.nc") as data:

@@ -60,8 +60,10 @@ def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):
         *(f"my_slow:slow, step {10.0**n:g}" for n in range(-3, 1)),
     ]
     assert rows["my_slow:slow"]["outcome"] == "has not begun"
+    (command,) = found["next"]  # of the largest step alone
+    assert command.endswith("--lr 10") or "--lr 1" in command
     words = " ".join(result.stderr.split())
-    assert "has not begun; trying a step of 0.001" in words
+    assert "not far enough from its start; trying a step of 0.001" in words
     assert "Raise the step, or take many more steps" in words
 
 

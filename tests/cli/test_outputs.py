@@ -19,7 +19,8 @@ from attractor.cli import app
 from attractor.cli.application import COMMANDS, load_command
 from attractor.cli.session import ExitCode
 from attractor.papers.registry import all_figures
-from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT
+from attractor.storage import OutputFolder, check_paths
+from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT, made_by
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 
@@ -36,6 +37,11 @@ class Command(NamedTuple):
     outputs: dict  # path parameters that are written, and as what
     inputs: tuple = ()  # path parameters that are read
     marker: str = REPORT
+
+    @property
+    def reports(self):
+        """Whether the command writes a report."""
+        return self.outputs.get("out") == REPLACED and self.marker != "sweep.nc"
 
 
 TABLE = {
@@ -303,6 +309,30 @@ def test_a_folder_that_would_take_its_input_with_it_is_refused(capsys, place, mo
         paths = usual(row) | {"out": out, row.inputs[0]: file}
         assert refused(capsys, name, row, paths)["argument"] == "out"
         assert everything(place) == before
+
+
+OLD_PAGE = (
+    '<script type="application/json" id="provenance">{"kind": "report", "name": "%s"}</script>'
+)
+
+
+@pytest.mark.parametrize("head", [made_by("%s"), OLD_PAGE])
+@pytest.mark.parametrize("name", [*(n for n, row in TABLE.items() if row.reports), "figures"])
+def test_the_report_of_another_command_is_not_replaced(capsys, place, monkeypatch, name, head):
+    row = TABLE[name]
+    refuse_work(monkeypatch, row)
+    report = place / "report"
+    report.mkdir()
+    (report / row.marker).touch()
+    page = report / "report.html"
+    other = "demo" if name != "demo" else "check"
+    page.write_text(f"<html><head>{head % other}</head></html>")
+    before = everything(place)
+    error = refused(capsys, name, row, usual(row) | {"out": "report"})
+    assert error["argument"] == "out" and f"`attractor {other}`" in error["problem"]
+    assert everything(place) == before
+    page.write_text(f"<html><head>{head % name}</head></html>")
+    check_paths([OutputFolder("out", report, row.marker, True, name)])
 
 
 @pytest.mark.parametrize("file", ["index.html", f"{FIGURE}.nc", f"{FIGURE}.txt"])

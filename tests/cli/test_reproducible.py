@@ -171,6 +171,13 @@ def test_one_s_own_optimizers_are_named_again():
     for given in (None, [], ["new:a"], ["new:a", "ngd", "new:b"]):
         with pytest.raises(InvalidInputError, match=r"^optimizer: .*in this order"):
             report_arguments(report, given)
+    arguments |= {"norm": ["l_1", "mine:N"]}
+    _, found = report_arguments(made("matrix", arguments), ["new:a", "new:b"], ["new:N"])
+    assert found["norm"] == ["l_1", "new:N"] and found["optimizer"] == ["new:a", "ngd", "new:b"]
+    with pytest.raises(InvalidInputError, match=r"^norm: .*'mine:N'.* --norm mine:Norm\.$"):
+        report_arguments(made("matrix", arguments), ["new:a", "new:b"])
+    report = made("verify", GOOD["verify"] | {"geometry": "mine:N"})
+    assert report_arguments(report, norms=["new:N"])[1] == {"geometry": "new:N"}
     report = made("basins", GOOD["basins"] | {"optimizer": "mine:a"})
     assert report_arguments(report, ["mine:a"])[1]["optimizer"] == "mine:a"
     with pytest.raises(FileFormatError, match="starts is"):

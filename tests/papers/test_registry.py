@@ -5,6 +5,7 @@ import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_figure
+from attractor.papers.registry import figures_in
 
 
 @pytest.mark.parametrize("folder", ["claims", "figures"])
@@ -29,6 +30,13 @@ def test_a_paper_lists_what_bears_its_name_and_what_is_cited_from_it():
     assert all(name.startswith("next-token/") for name in all_claims("next-token"))
     cited = {name for name, claim in everything.items() if claim.paper.name == "mechanics"}
     assert cited == set(all_claims("mechanics")) <= set(all_claims("next-token"))
+
+
+def test_figures_in_a_folder_are_those_of_the_papers_that_it_has_subfolders_of(tmp_path):
+    assert figures_in(tmp_path) == {}
+    for paper in ("next-token", "max-margin"):
+        (tmp_path / paper).mkdir()
+    assert figures_in(tmp_path) == all_figures("max-margin") | all_figures("next-token")
 
 
 @pytest.mark.parametrize("get", [get_claim, get_figure])

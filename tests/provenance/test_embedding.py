@@ -33,7 +33,13 @@ def originals(tmp_path_factory):
         folder / "file.nc", engine="h5netcdf"
     )
     page = render_page(
-        "Title é", "", [], [Section("A", figure=FigureFile("file", "c"))], figures=folder, footer=""
+        "Title é",
+        "",
+        [],
+        [Section("A", figure=FigureFile("file", "c"))],
+        figures=folder,
+        command="demo",
+        footer="",
     )
     (folder / "file.html").write_text(page, "utf-8")
     return folder

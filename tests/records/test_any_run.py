@@ -146,6 +146,7 @@ def test_curves_and_figures_are_drawn(any_run, any_verdict):
         assert figure({"run": any_verdict.data}).axes
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_report_is_written(any_run, any_verdict, tmp_path):
     summary = report.write_report(tmp_path / "report", verdict=any_verdict)
     page = (tmp_path / "report" / "report.html").read_text()

@@ -1,16 +1,19 @@
 """Two results side by side: what is paired, and what an interval may say."""
 
+import io
 import json
 import math
 
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 from scipy.stats import binom
 
 import attractor as at
 from attractor.analysis.bias import BiasMatrix
 from attractor.report._compare import _number
+from attractor.report.run_comparison import in_words
 from attractor.report.write import write_verdict_data
 
 
@@ -159,3 +162,19 @@ def test_what_cannot_be_compared(verdict, tmp_path, second, words):
     given = tmp_path / second if isinstance(second, str) else second
     with pytest.raises(at.InvalidInputError, match=f"^second: {words}"):
         at.compare(verdict, given)
+
+
+def test_what_agrees_pair_by_pair_is_the_same_and_intervals_stay_whole(rng):
+    ratios = rng.uniform(size=(2, 3))  # too few data sets for an interval
+    found = at.compare(matrix(ratios), matrix(ratios))
+    assert [one.word for one in found.numbers] == ["the same", "the same"]
+    assert found.findings() == ["Nothing differs."]
+    found = at.compare(matrix(ratios), matrix(ratios + np.array([[0], [0.5]])))
+    assert found.findings()[-1] == "1 of 2 numbers are exactly the same."
+    ratios = rng.uniform(size=(2, 20))
+    found = at.compare(matrix(ratios), matrix(ratios + 0.1234, seed=1))
+    for width in (80, 200):
+        stream = io.StringIO()
+        found.print_to(Console(file=stream, width=width))
+        for one in found.numbers:
+            assert in_words(one.difference).partition(" ")[2] in stream.getvalue()

@@ -23,7 +23,7 @@ def page(tmp_path_factory):
         Section("Drawn", figure=FigureFile("one", "A line.", "It <rises>.")),
     ]
     findings = [("1 fails: ", Link("c/d")), Folded("more", ["other"])]
-    return render_page("T", "s", findings, sections, figures=folder, footer="f")
+    return render_page("T", "s", findings, sections, figures=folder, command="demo", footer="f")
 
 
 def test_links_lead_to_headings_of_the_page(page):

@@ -84,6 +84,7 @@ def calls() -> Iterator[Call]:
         takes={"instance_numbers": "array none"},
     )  # fmt: skip
     yield Call(report.compare, first=ex.BIAS, second=ex.BIAS)
+    yield Call(report.compare, first=ex.RUN, second=ex.RUN, geometry="frobenius")
     compared = Lazy(lambda: report.compare(ex.BIAS.value, ex.BIAS.value))
     yield Call(report.RunComparison.report, self=compared, directory="compared", blames=FILE)
     yield Call(

@@ -132,7 +132,7 @@ def verify(
     data["status"] = trajectory.data["status"]
     last = reference.number[:, :, -1].ravel()
     why = counted_reasons(reference.why[number] for number in last)
-    if geometry is not None:
+    if geometry is not None and reference.solution.geometry.name != trajectory.geometry:
         why += _CHOSEN.format(norm=reference.solution.geometry.name, own=trajectory.geometry)
     return Verdict(
         data,

@@ -317,9 +317,10 @@ class Verdict(Plotted, Printed):
 
     def _facts(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         trials = summary["trials"]
+        which = "reached" if "reached" in self.reference else "given"
         facts = [
             ("geometry", summary["geometry"]),
-            ("feasible", f"{summary['feasible']} of {trials}"),
+            (f"feasible ({which})", f"{summary['feasible']} of {trials}"),
         ]
         if self.label is not None:
             facts.append(("labels separable", f"{summary['label_separable']} of {trials}"))

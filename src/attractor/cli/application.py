@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from attractor.cli.answer import answer_line, failure
 from attractor.version import __version__
 
 COMMANDS = {
@@ -100,7 +100,7 @@ class LazyGroup(TyperGroup):
         except _UsageError as error:
             error.show()
             if "--json" in called:
-                print(json.dumps(_unreadable(error)))
+                print(_unreadable(error), end="")
             code = error.exit_code
         sys.exit(code)
 
@@ -110,7 +110,7 @@ class LazyGroup(TyperGroup):
         return name, name and typer.main.get_command(load_command(name)), rest
 
 
-def _unreadable(error: Any) -> dict[str, Any]:
+def _unreadable(error: Any) -> str:
     """The JSON object of a command line that cannot be read."""
     words: list[str] = []
     context = error.ctx
@@ -120,16 +120,9 @@ def _unreadable(error: Any) -> dict[str, Any]:
     parameter = getattr(error, "param", None)
     named = getattr(error, "option_name", None) or (parameter and parameter.name)
     message = error.format_message()
-    return {
-        "command": " ".join(words) or None,
-        "exit_code": error.exit_code,
-        "error": {
-            "message": message,
-            "argument": named,
-            "problem": message,
-            "remedy": f"`{' '.join(['attractor', *words])} --help` says what there is",
-        },
-    }
+    remedy = f"`{' '.join(['attractor', *words])} --help` says what there is"
+    found = failure(message, argument=named, problem=message, remedy=remedy)
+    return answer_line(" ".join(words) or None, error.exit_code, found)
 
 
 def load_command(name: str) -> typer.Typer:

@@ -16,7 +16,8 @@ import typer
 from attractor.checks import naming
 from attractor.cli.documents import check_documents, read_documents
 from attractor.cli.model_shape import ModelShape
-from attractor.cli.options import Json, Quiet, Report, Seed, recorded
+from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
@@ -141,7 +142,7 @@ def audit(
     """Captures heads, audits them, and reports."""
     arguments = _recorded(locals())
     with session("audit", as_json=as_json, quiet=quiet, out=[out]) as current:
-        report = OutputFolder("out", out, AUDIT, replaced=True)
+        report = report_output("audit", out, AUDIT)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
         inputs += [Input("checkpoints", one) for one in checkpoints or ()]
         check_paths([report, OutputFolder("store", store, CHECKPOINT)], inputs)
@@ -323,6 +324,7 @@ def _check_source(
                 f"there is no file {model}",
                 "Run `attractor example heads heads.nc` for one to start from",
             )
+        refuse_other_kinds("MODEL", model, CAPTURED)
         given = {"TEXTS": texts, "documents": documents, "length": length}
         for argument, value in given.items():
             if value is not None:

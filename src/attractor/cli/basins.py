@@ -18,13 +18,14 @@ from attractor.cli.options import (
     Seed,
     TokenFile,
     recorded,
+    report_output,
 )
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
-from attractor.storage.markers import BASINS as MARKER, REPORT
+from attractor.storage import Input, check_paths, existing_file
+from attractor.storage.markers import BASINS, REPORT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,7 +93,7 @@ def basins(
     """Counts where random starts end."""
     arguments = recorded(locals())
     with session("basins", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, MARKER, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("basins", out, BASINS)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")

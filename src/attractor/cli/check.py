@@ -16,13 +16,14 @@ from attractor.cli.options import (
     Steps,
     TokenFile,
     recorded,
+    report_output,
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
-from attractor.cli.verdicts import has_arrived, say_verdict
+from attractor.cli.verdicts import has_arrived, most_kept, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def check(
     """Predicts, trains, compares and reports."""
     arguments = recorded(locals())
     with session("check", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("check", out)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
         from attractor.analysis import verify
@@ -64,7 +65,7 @@ def check(
             read_tokens,
             select,
         )
-        from attractor.cli.predicted import predict
+        from attractor.cli.predicted import conflict_lines, predict
         from attractor.cli.provenance import report_provenance
         from attractor.first_use import import_meanwhile
         from attractor.geometry import Frobenius
@@ -80,6 +81,7 @@ def check(
             chosen, about = select(loaded, file, selection)
             predicted = predict(loaded, chosen, geometry, progress=current.progress)
             current.say(*prediction_sentences(predicted.solution, about), predicted.sentence)
+            current.say_lines(conflict_lines(predicted.solution, loaded.tokens.instance_numbers))
         else:
             need_head(loaded, file)
             current.say(_NOT_BEFOREHAND)
@@ -103,13 +105,15 @@ def check(
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
             say_verdict(current, verdict)
-            if not has_arrived(verdict):
+            if not (infeasible or has_arrived(verdict)):
                 longer = current.again(steps=4 * how.steps)
                 current.suggest(longer, "to see whether training gets there")
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
-            conflicts = f"attractor solve {shlex.quote(str(file))}"
-            current.suggest(conflicts, "for the constraints that conflict")
+            kept = None if verdict is None else most_kept(verdict)
+            if kept is not None:
+                why = "for the direction of tokens that training keeps instead"
+                current.suggest(f"attractor solve {shlex.quote(str(file))} --selection {kept}", why)
         elif predicted is None and verdict is not None and not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         prediction = None if predicted is None else predicted.solution

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attractor.cli.interruption import behind
-from attractor.cli.options import Json, Quiet, Report, Seed
+from attractor.cli.options import Json, Quiet, Report, Seed, report_output
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.files.reading import ANY
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from attractor.papers.results import ClaimResults
     from attractor.provenance import Provenance
 
-SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 3.5, 0.7, 300
+SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 2.0, 0.7, 300
 """What a claim takes on the paper's data, and on the user's: the mean over claims; what training
 of classifiers takes besides, once."""
 
@@ -93,7 +93,7 @@ def claims(
             _list_statements(current, of)
             return
         if names or of or everything or data:
-            check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("data", data)])
+            check_paths([report_output("claims", out)], [Input("data", data)])
         cases = None
         if data is not None:
             existing_file(data, ANY)

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, UnusedSeed
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import session
+from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
+from attractor.cli.verdicts import naming_norms
 from attractor.errors import InvalidInputError
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
 EPILOG = ending(
@@ -25,6 +27,13 @@ EPILOG = ending(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="A report's folder, or a run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another of its kind.")],
+    norm: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The norm to compare runs in: {NORMS}, or module:name of your own; default: "
+            "those that training descended."
+        ),
+    ] = None,
     out: Report = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
@@ -33,16 +42,19 @@ def compare(
     """Compares two results."""
     with session("compare", as_json=as_json, quiet=quiet, out=[out]) as current:
         inputs = [Input("FIRST", first), Input("SECOND", second)]
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], inputs)
+        check_paths([report_output("compare", out)], inputs)
         for name, path in (("FIRST", first), ("SECOND", second)):
             if not path.exists():
                 raise InvalidInputError(
                     name, f"there is no {path}", "Give the folder of a report, or a saved run"
                 )
 
+        from attractor.geometry.loading import load_geometry
         from attractor.report import compare as compare_results
 
-        found = compare_results(first, second)
+        geometry = None if norm is None else load_geometry(norm)
+        with naming_norms(current, norm):
+            found = compare_results(first, second, geometry=geometry)
         current.show(found)
         current.result(**found.summary())
         if out is not None:

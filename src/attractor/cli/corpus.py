@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, Seed, recorded
-from attractor.cli.session import Session, session
+from attractor.cli.answer import failure
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
+from attractor.cli.session import ExitCode, Session, session
 from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.corpus import CORPUS_LAYOUT, CorpusCase
 from attractor.next_token.vocabulary import MOST_TRAINED
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ STEPS = 900
 """Steps of each stage, as published."""
 LARGEST = 1_000_000
 """Samples of the largest corpus in which more than its structure is looked for."""
-QUICK, SECONDS = 2000, 35
-"""Samples trained on in a few seconds, and the seconds that more of them take."""
+SECONDS = 12
+"""The seconds of ``STEPS`` steps on as many samples as are trained on at most."""
+_NOT_TRAINED = "Not trained"
 CONTEXT_DIMENSION = 16
 """Dimension of the vectors of contexts, where none is given with --embedding."""
 
@@ -37,7 +39,7 @@ EPILOG = ending(
     "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.",
     layout_block(CORPUS_LAYOUT),
     "`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever was "
-    "found; 2 bad input; 130 interrupted.",
+    "found; 2 bad input, or --train and nothing that could be trained; 130 interrupted.",
 )
 
 
@@ -78,7 +80,7 @@ def corpus(
     """Reads a corpus, finds its structure, trains, and reports."""
     arguments = recorded(locals())
     with session("corpus", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("corpus", out)], [Input("FILE", file)])
         existing_file(file, CorpusCase.missing)
         if train and vocabulary is not None and vocabulary >= MOST_TRAINED:
             raise InvalidInputError(
@@ -102,8 +104,6 @@ def corpus(
                 f"{MOST_TRAINED - 1} and one for all others: no more than a smaller part is "
                 f"trained on. To train on all, give --vocabulary {MOST_TRAINED - 1}.",
             )
-        if train and len(whole.positions) > QUICK:
-            current.takes("Structure and training", SECONDS * (0.3 + 0.7 * steps / STEPS), out)
 
         from attractor.cli.provenance import report_provenance
         from attractor.next_token import corpus_structure
@@ -113,7 +113,6 @@ def corpus(
         from attractor.report.corpus import CorpusReport, write_corpus_report
 
         structure = corpus_structure(whole)
-        current.show(structure)
         report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
         report.notices += loaded.notices
         if not structure.realizable:
@@ -123,12 +122,17 @@ def corpus(
             dimension = embedding and parse_embedding(embedding)
             report.linear = linear_view(whole, dimension or CONTEXT_DIMENSION, seed)
         if train:
-            _train(report, steps, current)
-        current.say(*report.findings(), *report.notices)
+            _train(report, steps, out, current)
+        _say(current, report)
         _next(current, report, train, steps)
+        missed = _missed(report) if train and not report.trained else None
+        if missed is not None:
+            current.complain("error", missed)
+            current.exit_code = ExitCode.BAD_INPUT
+            current.result(**failure(missed))
         if out is None:
             current.result(**report.summary())
-            current.unwritten()
+            current.unwritten("All of it in words, with examples and pictures")
             return
         cited = [NEXT_TOKEN.bibtex("realizable data sets")]
         if not structure.realizable:
@@ -147,6 +151,28 @@ def corpus(
             ),
         )
         current.wrote("report", out / REPORT, **summary)
+
+
+def _say(current: Session, report: CorpusReport) -> None:
+    """Prints what was found: a short table, and where training went."""
+    from attractor.records import plain_table
+    from attractor.report.corpus_words import training_sentences
+
+    table = plain_table(show_header=False, collapse_padding=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for row in report.rows():
+        table.add_row(*row)
+    current.say(table)
+    for trained in report.trained:
+        current.say(*training_sentences(trained))
+    current.say(*report.notices)
+
+
+def _missed(report: CorpusReport) -> str:
+    """Why nothing was trained."""
+    why = [notice for notice in report.notices if notice.startswith(_NOT_TRAINED)]
+    return "nothing was trained. " + (" ".join(why) or "No part of the corpus can be trained on.")
 
 
 def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> None:
@@ -188,9 +214,13 @@ def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
         return None
 
 
-def _train(report: CorpusReport, steps: int, current: Session) -> None:
+def _train(report: CorpusReport, steps: int, out: Path | None, current: Session) -> None:
     """Trains both layers where they can be trained; says where not, and why, and goes on."""
-    from attractor.next_token.corpus_training import train_conflicting, train_realizable
+    from attractor.next_token.corpus_training import (
+        share_of_work,
+        train_conflicting,
+        train_realizable,
+    )
 
     realizable = report.structure.corpus if report.structure.realizable else None
     if report.part is not None:
@@ -199,11 +229,13 @@ def _train(report: CorpusReport, steps: int, current: Session) -> None:
         (realizable, train_realizable, "in two stages"),
         (report.conflicting, train_conflicting, "with conflicting labels"),
     ]
+    trainings = [one for one in trainings if one[0] is not None]
+    parts = [getattr(part, "corpus", part) for part, _, _ in trainings]
+    shares = [share_of_work(one) for one in parts if one.vocabulary_size <= MOST_TRAINED]
+    current.takes("Training", SECONDS * sum(shares) * steps / STEPS, out)
     for part, train, how in trainings:
-        if part is None:
-            continue
         try:
             trained = train(part, report.embeddings, steps, progress=current.progress)
             report.trained.append(trained)
         except InvalidInputError as error:
-            report.notices.append(f"Not trained {how}: {error}")
+            report.notices.append(f"{_NOT_TRAINED} {how}: {error}")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Seed
+from attractor.cli.options import Json, Quiet, Seed, report_output
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
-from attractor.storage import OutputFolder, check_paths
+from attractor.storage import check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def demo(
 ) -> None:
     """Predicts, trains and verifies data sets of three sizes, and reports."""
     with session("demo", as_json=as_json, quiet=quiet) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)])
+        check_paths([report_output("demo", out)])
 
         from rich.table import Table
 

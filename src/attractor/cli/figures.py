@@ -93,7 +93,10 @@ def figures(
         files = [out / GALLERY]
         for figure in chosen.values():
             files += figure_files(figure, out, as_published and bool(figure.artifact)).values()
-        outputs = [OutputFolder("out", out), *(OutputFile("out", file) for file in files)]
+        outputs = [
+            OutputFolder("out", out, command="figures"),
+            *(OutputFile("out", file) for file in files),
+        ]
         check_paths(outputs, [Input("data", data)])
         if size == "quick":
             current.takes(f"{len(chosen)} figures", SECONDS * len(chosen), out)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, recorded
+from attractor.cli.options import Json, Quiet, Report, recorded, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
@@ -82,7 +82,7 @@ def in_context(
     """Trains, compares and reports."""
     arguments = recorded(locals())
     with session("in-context", as_json=as_json, quiet=quiet, out=[out]) as current:
-        report = OutputFolder("out", out, REPORT, replaced=True)
+        report = report_output("in-context", out)
         check_paths([report, OutputFolder("checkpoint", checkpoint)])
 
         from attractor.prompt.regression.limit_flow import limit_flow

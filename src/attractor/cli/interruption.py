@@ -8,7 +8,6 @@ once.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -16,6 +15,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
+
+from attractor.cli import answer
 
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """The signals that are handled."""
@@ -26,8 +27,6 @@ _working = False
 """Whether a command works, and can clean up after itself."""
 _received: signal.Signals | None = None
 """The first signal that came while it did."""
-answered = False
-"""Whether the JSON object of ``--json`` is printed, which is printed once."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -83,11 +82,10 @@ def _handle(number: int, frame: FrameType | None) -> None:
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         os.write(2, f"error: {WORDS[came]}\n".encode())
-        if "--json" in sys.argv and not answered:
+        if "--json" in sys.argv and not answer.printed:
             command = sys.argv[1] if sys.argv[1] != "--json" else None
-            ended = {"command": command, "exit_code": _CODE + came}
-            ended["error"] = {"message": WORDS[came]}
-            os.write(1, f"{json.dumps(ended)}\n".encode())
+            ended = answer.answer_line(command, _CODE + came, answer.failure(WORDS[came]))
+            os.write(1, ended.encode())
     os._exit(_CODE + came)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded
+from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
-from attractor.storage import OutputFolder, check_paths
+from attractor.storage import check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def matrix(
     with session("matrix", as_json=as_json, quiet=quiet, out=[out]) as current:
         if size not in SIZES:
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)])
+        check_paths([report_output("matrix", out)])
 
         from attractor.analysis.bias import (
             NORMS,
@@ -131,9 +131,8 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
-        current.say(found.table(), found.answers_table())
-        current.say(*(f"* {name}: {found.answer(name)}" for name in found.methods))
-        _next(current, found, methods if optimizer else (), size)
+        current.show(found)
+        _next(current, found, size, own=bool(optimizer))
         if out is None:
             current.result(**found.summary())
             current.unwritten()
@@ -148,36 +147,30 @@ def matrix(
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, found: BiasMatrix, own: Sequence[Method], size: str) -> None:
+def _next(current: Session, found: BiasMatrix, size: str, *, own: bool) -> None:
     """Suggests the commands that may settle what is not settled, each once.
 
     Of a method whose step size was raised, the largest step speaks.
     """
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
-    steps = {method.name: method.step_size for method in own}
     commands: dict[str, None] = {}
-    for place, name in enumerate(found.methods):
+    followed = set(found.data["raised_from"].values.tolist())
+    for name in found.methods:
         answer = found.answer(name)
-        base, _, larger = name.rpartition(", step ")
-        raised = base in steps
-        if raised:
-            steps[name] = float(larger)
-        followed = f"{base if raised else name}, step "
-        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or any(
-            other.startswith(followed) for other in found.methods[place + 1 :]
-        ):
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or name in followed:
             continue
-        step, length = steps.get(name), int(found.data["steps"].sel(optimizer=name))
+        row = found.data.sel(optimizer=name)
+        step, length, raised = (row[one].item() for one in ("step_size", "steps", "raised_from"))
         if not own:
             options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
         elif answer.enough_data_sets:
             options = {"data_sets": answer.enough_data_sets}
-        elif answer.larger_steps and step is not None:
+        elif answer.larger_steps and step > 0:
             options = {"lr": f"{10 * step:g}"}
         elif answer.more_steps or answer.larger_steps:
             options = {"steps": 4 * length} | ({"lr": f"{step:g}"} if raised else {})
-        elif answer.smaller_steps and step is not None:
+        elif answer.smaller_steps and step > 0:
             options = {"lr": f"{step / 10:g}"}
         else:
             continue

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from attractor.storage import OutputFolder
+from attractor.storage.markers import REPORT
+
 Json = Annotated[
     bool,
     typer.Option(
@@ -57,6 +60,13 @@ Report = Annotated[
         "written.",
     ),
 ]
+
+
+def report_output(command: str, out: Path | None, marker: str = REPORT) -> OutputFolder:
+    """The folder of ``--out``, which replaces an earlier report of the same command alone."""
+    return OutputFolder("out", out, marker, replaced=True, command=command)
+
+
 TokenFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Token sequences, .npz or .safetensors.")
 ]

@@ -12,10 +12,12 @@ from attractor.attention import LinearHead, get_parameterization
 from attractor.files import LoadedTokens
 from attractor.geometry import Geometry
 from attractor.margin import Solution
+from attractor.report.constraints import conflicts
 from attractor.selection import Selection
 
 _LOSS = "logistic"
 """The loss of the commands that predict."""
+_MOST_CONFLICTS = 10
 
 
 class Predicted(NamedTuple):
@@ -35,6 +37,15 @@ class Predicted(NamedTuple):
     def sentence(self) -> str:
         """The problem and why it is that one, in words."""
         return f"Problem: {self.problem}. {self.why}"
+
+
+def conflict_lines(solution: Solution, instance_numbers: np.ndarray) -> list[str]:
+    """The constraints that contradict each other most, a line each."""
+    return [
+        f"  in conflict: data set {one.instance}, sequence {one.sequence}: keep token "
+        f"{one.selected} against token {one.token} (share {one.weight:.3f})"
+        for one in conflicts(solution, instance_numbers)[:_MOST_CONFLICTS]
+    ]
 
 
 def predict(

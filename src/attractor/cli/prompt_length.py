@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, Seed, recorded
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import ending, layout_block
 from attractor.errors import InvalidInputError
 from attractor.files.head import HEAD_LAYOUT, HeadCase
-from attractor.storage import Input, OutputFolder, check_paths, existing_file
+from attractor.storage import Input, check_paths, existing_file
 from attractor.storage.markers import REPORT
 
 ERROR = 0.1
@@ -60,7 +60,7 @@ def prompt_length(
     with session("prompt-length", as_json=as_json, quiet=quiet, out=[out]) as current:
         if not error > 0:
             raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("FILE", file)])
+        check_paths([report_output("prompt-length", out)], [Input("FILE", file)])
         existing_file(file, HeadCase.missing)
 
         from attractor.files import load_head

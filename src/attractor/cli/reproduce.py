@@ -24,8 +24,8 @@ EPILOG = ending(
     "says which version made it, on which data, with which seeds and settings.",
     "A file of somebody else's is safe to give: it chooses among what Attractor itself can run, "
     "within ranges, and that is printed before it begins. It never names code or a path: data are "
-    "read from --data, code from --optimizer, and nothing is kept. How long it takes is the "
-    "file's choice; Ctrl-C ends it.",
+    "read from --data, code from --optimizer and --norm, and nothing is kept. How long it takes is "
+    "the file's choice; Ctrl-C ends it.",
     "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
 )
 
@@ -57,6 +57,13 @@ def reproduce(
             "for each, in their order. The module is imported.",
         ),
     ] = None,
+    norm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="module:name, a norm of yours that the report was made with; given once for each, "
+            "in their order. The module is imported.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: UnusedSeed = 0,
@@ -75,7 +82,7 @@ def reproduce(
             )
         )
         again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
-        found = again(_Request(file, provenance, data, checkpoints or [], optimizer, current))
+        found = again(_Request(file, provenance, data, checkpoints or [], optimizer, norm, current))
         same = "all the same" if found.same else f"{len(found.differing)} differ"
         current.say(f"Compared {found.compared} results: {same}.")
         current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
@@ -101,6 +108,7 @@ class _Request(NamedTuple):
         data: What the result was made from, or None.
         checkpoints: Heads captured from earlier checkpoints.
         optimizers: Optimizers of the user's own, or None.
+        norms: Norms of the user's own, or None.
         session: Where to print.
     """
 
@@ -109,6 +117,7 @@ class _Request(NamedTuple):
     data: Path | None
     checkpoints: list[Path]
     optimizers: list[str] | None
+    norms: list[str] | None
     session: Session
 
 
@@ -118,9 +127,9 @@ def _figure(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_figure
     from attractor.provenance.arguments import check_arguments
 
-    file, provenance, data, checkpoints, optimizers, current = request
-    _check_given("optimizer", optimizers, "")
-    _check_given("checkpoints", checkpoints, "")
+    file, provenance, data, *of_reports, current = request
+    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
+        _check_given(option, given, "")
     figure = get_figure(provenance.name)
     arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
     took = arguments.pop("source", None)
@@ -138,9 +147,9 @@ def _claims(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_claims
     from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
 
-    file, provenance, data, checkpoints, optimizers, current = request
-    _check_given("optimizer", optimizers, "")
-    _check_given("checkpoints", checkpoints, "")
+    file, provenance, data, *of_reports, current = request
+    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
+        _check_given(option, given, "")
     known = all_claims()
     names = several(word(*known), len(known))
     arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
@@ -154,8 +163,8 @@ def _claims(request: _Request) -> Reproduction:
 def _report(request: _Request) -> Reproduction:
     from attractor.cli.reproducible import report_arguments, reproduce_report
 
-    file, provenance, data, checkpoints, optimizers, current = request
-    command, arguments = report_arguments(provenance, optimizers)
+    file, provenance, data, checkpoints, optimizers, norms, current = request
+    command, arguments = report_arguments(provenance, optimizers, norms)
     kinds = {
         "": "",
         "run": "a saved run",

@@ -51,7 +51,9 @@ from attractor.provenance.arguments import (
 SUMMARY = "summary.json"
 """The numbers of a report."""
 OPTIMIZER = "optimizer"
-"""The one argument that may name code of the user's own, who then has to name it again."""
+OWN_CODE = {OPTIMIZER: OPTIMIZER, "norm": "norm", "geometry": "norm"}
+"""The arguments that may name code of the user's own, who then has to name it again, with the
+option that this is done by."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ _LOSS = _found("the name of a loss", get_loss)
 _LAYER = _found("what is trained, such as W or KQ", get_parameterization)
 _AXIS = text(r"[A-Za-z]\w*", "the name of an axis or a measure", 100)
 _NORM = _found("the name of a norm", get_geometry)
+_LIBRARY = {OPTIMIZER: _KNOWN, "norm": _NORM}
+"""What of each is the library's own."""
 _STEPS = whole(1, 10**7)
 _OF_FILE = truth(True)
 
@@ -243,18 +247,21 @@ FIGURE = {
 
 
 def report_arguments(
-    provenance: Provenance, optimizers: list[str] | None
+    provenance: Provenance,
+    optimizers: Sequence[str] | None = None,
+    norms: Sequence[str] | None = None,
 ) -> tuple[Reproducible, dict[str, Any]]:
     """The command that made a report, and what to call it with, but for files.
 
     Args:
         provenance: As read from a file.
         optimizers: Those of the user's own, each in place of one that the report names.
+        norms: The same of norms.
 
     Raises:
         FileFormatError: If the provenance names no such command, or arguments that it cannot set.
-        InvalidInputError: If the report was made with optimizers of somebody's own, and not as
-            many are given.
+        InvalidInputError: If the report was made with optimizers or norms of somebody's own, and
+            not as many are given.
     """
     if provenance.name not in COMMANDS:
         known = ", ".join(COMMANDS)
@@ -263,34 +270,51 @@ def report_arguments(
             f"again; those of {known} can."
         )
     command = COMMANDS[provenance.name]
-    declared = command.arguments
-    found = provenance.arguments.get(OPTIMIZER) if OPTIMIZER in declared else None
-    named = found if isinstance(found, list) else [found]
-    own = [one for one in named if isinstance(one, str) and ":" in one and not _KNOWN.accepts(one)]
-    if len(own) != len(optimizers or []):
-        raise _other_number(own)
-    rest: Any = [one for one in named if one not in own]
-    plain = {OPTIMIZER: rest if isinstance(found, list) and rest else None} if own else {}
-    checked = replace(provenance, arguments={**provenance.arguments, **plain})
-    arguments = check_arguments(checked, declared, may_lack=command.may_lack)
+    given = {OPTIMIZER: optimizers or (), "norm": norms or ()}
+    asked: dict[str, list[str]] = {option: [] for option in given}
+    plain, named = dict(provenance.arguments), {}
+    for name, option in OWN_CODE.items():
+        found = plain.get(name) if name in command.arguments else None
+        listed = found if isinstance(found, list) else [found]
+        own = [
+            one
+            for one in listed
+            if isinstance(one, str) and ":" in one and not _LIBRARY[option].accepts(one)
+        ]
+        if own:
+            rest: Any = [one for one in listed if one not in own]
+            plain[name] = rest if isinstance(found, list) and rest else None
+            asked[option] += own
+            named[name] = (found, option)
+    if any(len(asked[option]) != len(given[option]) for option in given):
+        raise _other_number(asked, given)
+    checked = replace(provenance, arguments=plain)
+    arguments = check_arguments(checked, command.arguments, may_lack=command.may_lack)
     arguments.pop("data", None)
-    if own:
-        given = iter(optimizers or [])
-        named = [next(given) if one in own else one for one in named]
-        arguments[OPTIMIZER] = named if isinstance(found, list) else named[0]
+    for name, (found, option) in named.items():
+        again = iter(given[option])
+        if isinstance(found, list):
+            arguments[name] = [next(again) if one in asked[option] else one for one in found]
+        else:
+            arguments[name] = next(again)
     return command, arguments
 
 
-def _other_number(own: list[str]) -> InvalidInputError:
-    if not own:
+def _other_number(
+    asked: Mapping[str, list[str]], given: Mapping[str, Sequence[str]]
+) -> InvalidInputError:
+    """The error where not as much code is given as a report was made with, and all that is."""
+    option = next(option for option in asked if len(asked[option]) != len(given[option]))
+    if not asked[option]:
         return InvalidInputError(
-            OPTIMIZER, "the result was made with none of one's own", "Leave --optimizer out"
+            option, "the result was made with none of one's own", f"Leave --{option} out"
         )
-    options = " ".join("--optimizer mine:opt" for _ in own)
+    names = {OPTIMIZER: "mine:opt", "norm": "mine:Norm"}
+    options = " ".join(f"--{name} {names[name]}" for name in asked for _ in asked[name])
     return InvalidInputError(
-        OPTIMIZER,
-        f"the report was made with code of somebody's own, {ascii(own)[1:-1][:200]}, which a file "
-        "is never trusted to name",
+        option,
+        "the report was made with code of somebody's own, "
+        f"{ascii(asked[option])[1:-1][:200]}, which a file is never trusted to name",
         f"If you know it, name it again, in this order: attractor reproduce FILE {options}",
     )
 

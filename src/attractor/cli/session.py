@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
-import math
 import shlex
 import sys
 import warnings
@@ -18,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from attractor.cli import interruption
+from attractor.cli import answer, interruption
 from attractor.cli.application import called
 from attractor.errors import (
     AttractorError,
@@ -134,13 +132,18 @@ class Session:
         self._result.setdefault("next", []).append(command)
         self.say_lines([f"Next, {why}: {command}" if why else f"Next: {command}"])
 
-    def again(self, **options: Any) -> str:
+    def again(self, elsewhere: bool = True, /, **options: Any) -> str:
         """The command line as it was given, with other values of some options.
 
         Args:
+            elsewhere: Whether a report goes to another folder, so that the one written stays.
             options: Values by name; ``max_steps=5`` is ``--max-steps 5``, True an option alone.
         """
         words = ["attractor", *called]
+        if elsewhere and (out := _given("--out", words)) is not None:
+            name, _, number = out.rstrip("/").rpartition("-")
+            counted = name and number.isdigit()
+            options["out"] = f"{name}-{int(number) + 1}" if counted else f"{out.rstrip('/')}-2"
         for name, value in options.items():
             option = f"--{name.replace('_', '-')}"
             while option in words:
@@ -153,19 +156,20 @@ class Session:
     def close(self) -> None:
         """Prints the JSON object, if requested."""
         if self._json:
-            head = {"command": self._command, "exit_code": int(self.exit_code)}
-            sys.stdout.write(json.dumps(_finite(head | self._result), allow_nan=False) + "\n")
-            interruption.answered = True
+            sys.stdout.write(answer.answer_line(self._command, self.exit_code, self._result))
+            answer.printed = True
             sys.stdout.flush()
 
 
-def _finite(value: Any) -> Any:
-    """A value with None in place of numbers that JSON does not have."""
-    if isinstance(value, Mapping):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _given(option: str, words: Sequence[str]) -> str | None:
+    """The last value of an option in a command line, or None."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    values = [
+        after if word == option else word.partition("=")[2]
+        for word, after in pairs
+        if word == option or word.startswith(f"{option}=")
+    ]
+    return values[-1] if values else None
 
 
 @contextlib.contextmanager
@@ -215,14 +219,14 @@ def session(
                 word = interruption.WORDS[signal]
                 current.exit_code = ExitCode(128 + signal)
                 current.complain("error", f"{word}; nothing is left half-written")
-                current.result(error={"message": word})
+                current.result(**answer.failure(word))
             # OSError: something that cannot be read or printed to
             elif signal is None and isinstance(error, AttractorError | OSError):
                 _fail(current, error)
             else:
                 if isinstance(error, Exception) and not isinstance(error, typer.Exit):
                     current.exit_code = ExitCode.FAULT
-                    current.result(error={"message": f"{type(error).__name__}: {error}"})
+                    current.result(**answer.failure(f"{type(error).__name__}: {error}"))
                     current.close()
                 raise
     current.close()
@@ -236,11 +240,7 @@ def _fail(current: Session, error: Exception) -> None:
     if isinstance(error, InvalidInputError) and error.argument in _OPTIONS:
         error = InvalidInputError(_OPTIONS[error.argument], error.problem, error.remedy)
     current.complain("error", str(error))
-    described = {"message": str(error)}
+    blamed = {}
     if isinstance(error, InvalidInputError):
-        described |= {
-            "argument": error.argument,
-            "problem": error.problem,
-            "remedy": error.remedy,
-        }
-    current.result(error=described)
+        blamed = {"argument": error.argument, "problem": error.problem, "remedy": error.remedy}
+    current.result(**answer.failure(str(error), **blamed))

@@ -59,10 +59,10 @@ def solve(
         existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import descended, read_tokens, select
-        from attractor.cli.predicted import predict
+        from attractor.cli.predicted import conflict_lines, predict
         from attractor.geometry import Frobenius
         from attractor.geometry.loading import load_geometry
-        from attractor.report.constraints import conflicts, support_pairs, support_table
+        from attractor.report.constraints import support_pairs, support_table
         from attractor.report.summary import infeasible_count, solution_summary
         from attractor.report.words import prediction_sentences
 
@@ -103,12 +103,7 @@ def solve(
         )
         if infeasible_count(solution):
             current.exit_code = ExitCode.INFEASIBLE
-            for one in conflicts(solution, numbers)[:10]:
-                line = (
-                    f"  in conflict: data set {one.instance}, sequence {one.sequence}: keep token "
-                    f"{one.selected} against token {one.token} (share {one.weight:.3f})"
-                )
-                current.say_lines([line])
+            current.say_lines(conflict_lines(solution, numbers))
             kept = f"attractor check {shlex.quote(str(file))}"
             current.suggest(kept, "to see which tokens training keeps instead")
         if out is not None:

@@ -31,9 +31,9 @@ EXAMPLES = {
     "verify": {"attractor verify run.nc --out verify-report": 4},
     "matrix": {
         "attractor matrix": 6,
-        "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 30,
-        "attractor matrix --optimizer torch.optim:SGD": 60,
-        "attractor matrix --optimizer mine:signs --norm mine:RowNorm": 30,
+        "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 6,
+        "attractor matrix --optimizer torch.optim:SGD": 25,
+        "attractor matrix --optimizer mine:signs --norm mine:RowNorm": 4,
     },
     "basins": {
         "attractor basins tokens.npz": 4,
@@ -50,8 +50,8 @@ EXAMPLES = {
     },
     "claims": {
         "attractor claims transformers-as-svms/rank": 4,
-        "attractor claims --data tokens.npz": 45,
-        "attractor claims --of max-margin --out claims-report": 85,
+        "attractor claims --data tokens.npz": 29,
+        "attractor claims --of max-margin --out claims-report": 29,
     },
     "figures": {"attractor figures max-margin/basins --out figures": 4},
     "compare": {"attractor compare report other-report": 3},

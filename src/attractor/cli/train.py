@@ -61,6 +61,7 @@ def train(
         existing_file(file, LoadedTokens.missing)
 
         from attractor.cli.inputs import need_head, plan, read_tokens
+        from attractor.cli.verdicts import norm_option
         from attractor.training import train as train_tokens
 
         loaded = read_tokens(file, loss, parameterization)
@@ -94,5 +95,5 @@ def train(
             steps=how.steps,
             final_loss={"median": float(final.median()), "largest": float(final.max())},
         )
-        norm = " --norm frobenius" if trajectory.geometry == "not known" else ""
+        norm = norm_option(how.method.own_norm)
         current.suggest(f"attractor verify {shlex.quote(str(out))}{norm}")

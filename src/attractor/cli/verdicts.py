@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attractor.cli.session import Session
 from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry, get_geometry
 
 if TYPE_CHECKING:
     from attractor.analysis import Verdict
     from attractor.training import Trajectory
+
+_MOST_TOKENS = 40
+"""Tokens of a selection that is suggested."""
 
 
 def say_verdict(current: Session, verdict: Verdict) -> None:
@@ -33,6 +39,54 @@ def has_arrived(verdict: Verdict) -> bool:
     return bool(known.size) and float(np.median(known)) >= REACHED_RATIO
 
 
+def most_kept(verdict: Verdict) -> str | None:
+    """The tokens that most trials of one data set ended on, as ``--selection`` takes them.
+
+    None where no matrix keeps them, there are several data sets, or too many tokens for a line.
+    """
+    reached = verdict.data["reached"]
+    trials = reached.transpose("instance", "seed", ...).to_numpy()
+    if len(trials) > 1 or trials[0, 0].size > _MOST_TOKENS:
+        return None
+    kept = trials[0][verdict.feasible.to_numpy()[0] & (trials[0] >= 0).all((1, 2))]
+    if not len(kept):
+        return None
+    each, counts = np.unique(kept.reshape(len(kept), -1), axis=0, return_counts=True)
+    return ",".join(map(str, each[counts.argmax()]))
+
+
+def norm_option(geometry: Geometry | None) -> str:
+    """The option by which a run is compared in its own norm; empty where it has to be none."""
+    if geometry is None:
+        return " --norm frobenius"
+    kind = type(geometry)
+    return "" if _is_ours(geometry) else f" --norm {kind.__module__}:{kind.__qualname__}"
+
+
+def _is_ours(geometry: Geometry) -> bool:
+    """Whether a norm is of the library, which knows it by name in every process."""
+    return type(geometry).__module__.startswith("attractor.")
+
+
+@contextlib.contextmanager
+def naming_norms(current: Session, given: str | None) -> Iterator[None]:
+    """Says how a norm is given where a run's own is not known, and none is given.
+
+    Raises:
+        InvalidInputError: Inside the block, in these words.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        if given is not None or error.argument != "geometry":
+            raise
+        remedy = (
+            "Give your own as --norm module:name, or another to compare in: "
+            f"{current.again(False, norm='frobenius')}"
+        )
+        raise InvalidInputError("norm", error.problem, remedy) from None
+
+
 def longer_training(trajectory: Trajectory) -> str:
     """The command that trains as a run was trained, four times as long."""
     from attractor.training.optimizers import named_optimizer
@@ -44,9 +98,11 @@ def longer_training(trajectory: Trajectory) -> str:
     words = ["attractor", "train", "tokens.npz", "--steps", str(steps)]
     try:
         named_optimizer(optimizer)
-        words += ["--optimizer", optimizer]
-    except InvalidInputError:  # one of the user's own, whose module is not in the run
-        pass
+        known = trajectory.geometry == "not known" or _is_ours(get_geometry(trajectory.geometry))
+    except InvalidInputError:
+        known = False
+    # One of the user's own, or its norm, is of a module that the run does not name.
+    words += ["--optimizer", optimizer if known else "MODULE:FACTORY"]
     for name in ("parameterization", "loss"):
         words += [f"--{name}", str(settings[name])]
     return shlex.join([*words, "--out", "longer.nc"])

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from attractor.cli.options import Json, Quiet, Report, UnusedSeed
+from attractor.cli.netcdf_kinds import RUN, refuse_other_kinds
+from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
-from attractor.cli.verdicts import has_arrived, longer_training, say_verdict
+from attractor.cli.verdicts import has_arrived, longer_training, naming_norms, say_verdict
 from attractor.errors import InvalidInputError
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
 EPILOG = ending(
@@ -41,12 +42,13 @@ def verify(
 ) -> None:
     """Verifies a saved run."""
     with session("verify", as_json=as_json, quiet=quiet, out=[out]) as current:
-        check_paths([OutputFolder("out", out, REPORT, replaced=True)], [Input("RUN", run)])
+        check_paths([report_output("verify", out)], [Input("RUN", run)])
         file = run / "trajectory.nc" if run.is_dir() else run
         if not file.is_file():
             raise InvalidInputError(
                 "run", f"there is no run at {file}", "Give a file that `attractor train` wrote"
             )
+        refuse_other_kinds("run", file, RUN)
 
         from attractor.analysis import verify as verify_run
         from attractor.geometry.loading import load_geometry
@@ -54,13 +56,8 @@ def verify(
 
         norm = None if geometry is None else load_geometry(geometry)
         trajectory = Trajectory.load(file)
-        try:
+        with naming_norms(current, geometry):
             verdict = verify_run(trajectory, geometry=norm)
-        except InvalidInputError as error:
-            if geometry is not None or error.argument != "geometry":
-                raise
-            remedy = f"Give a norm to compare in: {current.again(norm='frobenius')}"
-            raise InvalidInputError("norm", error.problem, remedy) from None
         say_verdict(current, verdict)
         if not has_arrived(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"

@@ -285,10 +285,11 @@ class Solution(Plotted, Summary):
         ]
         if np.isnan(self.W).any():
             conflict = self.conflict
-            rows += [("norm at least", f"{self.norm_lower_bound:.4g}")]
+            if self.status is not Status.INFEASIBLE:  # whose bound is one over rounding
+                rows += [("norm at least", f"{self.norm_lower_bound:.4g}")]
             if conflict.size:
                 rows += [
-                    ("Farkas residual", f"{self.farkas_residual:.1e}"),
+                    ("certificate", f"Farkas multipliers, residual {self.farkas_residual:.1e}"),
                     ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
                 ]
             return title, rows

@@ -146,7 +146,10 @@ def _directions(
     W: Float[np.ndarray, "instance step r c"], solutions: Sequence[Solution]
 ) -> dict[str, np.ndarray]:
     targets = np.stack([solution.W for solution in solutions])[:, None]
-    distance = direction_distance(W, targets)
+    distance = np.full(W.shape[:2], np.nan)
+    solved = np.isfinite(targets).all((1, 2, 3))  # an infeasible problem has no direction
+    if solved.any():
+        distance[solved] = direction_distance(W[solved], targets[solved])
     return {
         "distance": distance,
         "correlation": 1 - distance,

@@ -14,7 +14,7 @@ import xarray as xr
 from attractor.containers import read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
-from attractor.papers.registry import all_figures
+from attractor.papers.registry import figures_in
 from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
 from attractor.records import Rows, Summary
@@ -219,7 +219,7 @@ def drawn_before(out: str | os.PathLike[str]) -> list[DrawnFigure]:
         out: The folder that ``draw`` was given.
     """
     found = []
-    for figure in all_figures().values():
+    for figure in figures_in(out).values():
         for as_published in (False, True):
             files = figure_files(figure, out, as_published)
             if not all(file.is_file() for file in files.values()):

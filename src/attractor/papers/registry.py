@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from attractor.checks import check_kinds, suggest
@@ -66,6 +68,16 @@ def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
         InvalidInputError: If there is no such paper.
     """
     return of_paper(_all("figures", PaperFigure), paper)
+
+
+def figures_in(out: str | os.PathLike[str]) -> dict[str, PaperFigure]:
+    """The figures of the papers that have a subfolder in a folder; no others are loaded."""
+    return {
+        name: figure
+        for package in PACKAGES
+        if Path(out, package.replace("_", "-")).is_dir()
+        for name, figure in _found(package, "figures", PaperFigure).items()
+    }
 
 
 def get_claim(name: str) -> Claim:

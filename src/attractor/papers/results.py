@@ -26,6 +26,11 @@ STYLES = {
     Outcome.VACUOUS: "dim",
 }
 
+_WHERE = (
+    'Read of it in "What we found wrong" of the documentation, with a counterexample in a file; '
+    "its source is docs/found_wrong.toml."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClaimResults(Printed):
@@ -71,7 +76,21 @@ class ClaimResults(Printed):
             if result.outcome is not Outcome.HOLDS
         ]
 
+    def known(self) -> list[str]:
+        """Which claims are known to fail, how, and where that is written, a sentence each."""
+        known = [
+            f"{result.claim.name}: that is known, and no fault of this run. It {result.claim.note}."
+            for result in self.results
+            if result.outcome is Outcome.FAILS and result.claim.note.startswith("fails")
+        ]
+        return [*known, _WHERE] if known else []
+
     def _print(self, console: Console) -> None:
+        self._print_outcomes(console)
+        for sentence in self.known():
+            console.print(sentence, markup=False, highlight=False)
+
+    def _print_outcomes(self, console: Console) -> None:
         table = self.table()
         # Asked of a wide console: a narrow one measures no more than its own width.
         wide = console.options.update(width=1000)
@@ -131,6 +150,7 @@ def _of_claim(result: ClaimResult) -> dict[str, Any]:
         "summary": claim.summary,
         "outcome": result.outcome.value,
         "because": result.deciding.reason,
+        "note": claim.note,
         "quantity": claim.conclusion.quantity,
         "tolerance": f"{claim.conclusion.sense} {claim.conclusion.bound:g}",
         "reason_for_tolerance": claim.conclusion.reason,

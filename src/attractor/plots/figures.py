@@ -196,6 +196,13 @@ def sizes_figure(
     return figure
 
 
+def _rarely(share: float) -> str:
+    """A share in percent, or one in how many where that has no digits to read."""
+    if share >= 1e-3:
+        return f"{100 * share:.3g} %"
+    return f"1 in {1 / share:,.0f}" if share > 1e-6 else f"1 in {1e-6 / share:,.3g} million"
+
+
 def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset]) -> Figure:
     figure = Figure(figsize=(7.2, 5.2))
     places = figure.subplots(2, 2).ravel()
@@ -267,7 +274,7 @@ def fraction_bars(
         levels = np.broadcast_to(chance, places.shape)
         dashed: Any = {"color": COLORS["orange"], "linestyle": (0, (2, 1)), "linewidth": 1.4}
         most = "" if np.ptp(levels) == 0 else " or less"
-        label = f"chance: {100 * levels.max():.3g} %{most}"
+        label = f"chance: {_rarely(levels.max())}{most}"
         axes.hlines(levels, places - 0.45, places + 0.45, label=label, **dashed)
         axes.legend(loc="upper right")
     axes.set_xticks(places, [str(n) for n in fractions["n"].values])

@@ -17,9 +17,10 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.analysis.bias.answer import MedianInterval, median_interval
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
+from attractor.geometry import Geometry
 from attractor.records import axis_of
 from attractor.report.run_comparison import ComparedNumber, RunComparison
-from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, side_of
+from attractor.report.sides import CLAIMS, MATRIX, VERDICT, Side, is_run, side_of
 from attractor.report.words import MEASURES
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ _SINGLE = "Single numbers, without intervals."
 
 
 def compare(
-    first: Compared, second: Compared, *, names: Sequence[str] | None = None
+    first: Compared,
+    second: Compared,
+    *,
+    names: Sequence[str] | None = None,
+    geometry: Geometry | str | None = None,
 ) -> RunComparison:
     """Puts two results of one kind side by side: settings that differ, numbers, differences.
 
@@ -55,13 +60,21 @@ def compare(
             file of a run.
         second: Another of that kind.
         names: What to call them; default: the names of folders, or "first" and "second".
+        geometry: The norm to verify runs in, such as one's own; default: those they descended.
 
     Raises:
-        InvalidInputError: If one is none of these, or they are of different kinds.
+        InvalidInputError: If one is none of these, they are of different kinds, or a norm is given
+            where they are no runs.
         FileFormatError: If a file of a report is damaged.
     """
     called = _names(first, second, names)
-    a, b = side_of("first", first), side_of("second", second)
+    if geometry is not None and not (is_run(first) or is_run(second)):
+        raise InvalidInputError(
+            "geometry",
+            "neither is a run, and the norms of reports and verdicts are those they were made in",
+            "Leave it out, or give a run",
+        )
+    a, b = side_of("first", first, geometry), side_of("second", second, geometry)
     if a.kind != b.kind:
         raise InvalidInputError(
             "second", f"it is of kind {b.kind}, and the first of kind {a.kind}", "Give two of one"
@@ -117,7 +130,7 @@ def _of_study(
     measures = _by_norm if a.kind == MATRIX else _at_end
     ours, theirs = measures(first), measures(second)
     for words, values in ours.items():
-        if words in theirs:
+        if words in theirs and (values.notnull().any() or theirs[words].notnull().any()):
             name = f"{study}: {words}" if study else words
             yield _number(name, values, theirs[words], paired)
 
@@ -146,7 +159,9 @@ def _number(name: str, first: xr.DataArray, second: xr.DataArray, paired: bool) 
         known = np.isfinite(x) & np.isfinite(y)
         both = [median_interval(values, _CONFIDENCE) for values in (x[known], y[known])]
         between = median_interval(y[known] - x[known], _CONFIDENCE)
-        return ComparedNumber(name, both[0], both[1], between, int(known.sum()))
+        pairs = int(known.sum())
+        equal = bool(pairs) and bool((x[known] == y[known]).all())
+        return ComparedNumber(name, both[0], both[1], between, pairs, equal)
     x, y = _units(first), _units(second)
     both = [median_interval(values, _CONFIDENCE) for values in (x, y)]
     wide = [median_interval(values, (1 + _CONFIDENCE) / 2) for values in (x, y)]

@@ -184,7 +184,9 @@ def write_audit_report(
     ordered = by_clearness(heads(data))
     names = {"name": NUMBERS, "page": PAGE, "marker": AUDIT}
     title = "What the heads select, against chance"
-    with report_folder(directory, title, source, numbers, provenance=provenance, **names) as report:
+    with report_folder(
+        directory, title, source, numbers, "audit", provenance=provenance, **names
+    ) as report:
         audit.save(report.place / AUDIT)
         report.findings += [*numbers["findings"], ["Words: ", Link("what they mean", WORDS), "."]]
         tested = any(one["accuracy"] is not None for one in ordered)

@@ -68,7 +68,7 @@ def write_basins_report(
     colors = plots.selection_colors(*studies)
     title = "Where starts end"
     with report_folder(
-        directory, title, source, summary, provenance=provenance, marker=BASINS
+        directory, title, source, summary, "basins", provenance=provenance, marker=BASINS
     ) as report:
         shares.save(report.place / BASINS)
         rows = [_row(one) for one in summary["outcomes"]]

@@ -69,7 +69,9 @@ def write_bias_report(
     """
     summary = matrix.summary()
     several = len(matrix.methods) > 1
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    with report_folder(
+        directory, title, source, summary, "matrix", provenance=provenance
+    ) as report:
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
@@ -92,7 +94,7 @@ def _findings(matrix: BiasMatrix) -> list[Words | Folded]:
         return [*each]
     groups: dict[str, list[str]] = {}
     for method, found in answers.items():
-        verdict = f"Maximizes the {found.norm} margin" if found.norm else found.outcome.capitalize()
+        verdict = f"Maximizes the {found.norm} margin" if found.norm else found.verdict.capitalize()
         groups.setdefault(verdict, []).append(method)
     lines = [f"{verdict}: {', '.join(methods)}." for verdict, methods in groups.items()]
     return [*lines, Folded("Each of them, with its numbers", each)]
@@ -103,7 +105,7 @@ def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
     rows = []
     for method in matrix.methods:
         best, own, enough = matrix.best(method), matrix.own_norm(method), matrix.enough(method)
-        found = matrix.ratio(method, best)
+        found, answer = matrix.ratio(method, best), matrix.answer(method)
         rows.append(
             (
                 method,
@@ -113,7 +115,7 @@ def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
                 f"{found.high:.4f}]",
                 "-" if enough is None else str(enough),
                 str(matrix.highest(method)[best]),
-                matrix.answer(method).outcome,
+                answer.outcome if answer.norm else answer.verdict,
             )
         )
     header = (

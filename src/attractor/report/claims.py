@@ -71,7 +71,7 @@ def write_claims_report(
     summary = claims_summary(results, hypotheses, statements)
     title = "Which claims hold"
     with report_folder(
-        directory, title, source, summary, provenance=provenance, name=RESULTS
+        directory, title, source, summary, "claims", provenance=provenance, name=RESULTS
     ) as report:
         for result in results:
             if result.counterexample is not None:

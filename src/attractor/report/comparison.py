@@ -41,7 +41,8 @@ def write_comparison_report(directory: str | os.PathLike[str], comparison: RunCo
     first, second = comparison.names
     title = f"{second} against {first}"
     source = f"Two results of kind {comparison.kind}. {comparison.pairing}"
-    with report_folder(directory, title, source, comparison.summary(), name=NUMBERS) as report:
+    numbers = comparison.summary()
+    with report_folder(directory, title, source, numbers, "compare", name=NUMBERS) as report:
         report.findings += _findings(comparison.findings())
         if comparison.settings:
             rows = [(name, *values) for name, values in comparison.settings.items()]

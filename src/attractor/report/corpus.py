@@ -19,17 +19,23 @@ from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.plots.corpus import MOST_TOKENS
 from attractor.plots.orders import largest
 from attractor.provenance import Provenance
+from attractor.records.printed import Rows
 from attractor.report import seen
 from attractor.report.corpus_words import (
     GLOSSARY,
     collocation_sentence,
+    conflicting_row,
     conflicting_sentences,
     contexts_sentence,
+    linear_row,
     linear_sentences,
+    orders_row,
     orders_sentence,
+    part_row,
     part_sentence,
     percent,
     realizability_sentences,
+    realizable_row,
     training_sentences,
 )
 from attractor.report.folder import ReportFolder, report_folder
@@ -121,6 +127,27 @@ class CorpusReport:
             found += training_sentences(trained)
         return found
 
+    def rows(self) -> Rows:
+        """The same but training in a few words each, by what they are about."""
+        corpus, vectors = self.structure.corpus, self.embeddings
+        length = corpus.context_length
+        before = "all tokens before a label" if length is None else f"the last {length:,} tokens"
+        orthonormal = "orthonormal" if vectors.summary()["orthonormal"] else "not orthonormal"
+        rows = [
+            ("samples", f"{corpus.sentences:,} sentences, {len(corpus.positions):,} samples"),
+            ("contexts", f"{before}, of a vocabulary of {corpus.vocabulary_size:,}"),
+            ("embeddings", f"{vectors.name} in {vectors.dimension:,} dimensions, {orthonormal}"),
+            ("realizable", realizable_row(self.structure)),
+            ("relations", orders_row(self.structure)),
+        ]
+        if self.conflicting is not None:
+            rows.append(("labels in conflict", conflicting_row(self.conflicting)))
+        if self.part is not None:
+            rows.append(("realizable part", part_row(self.part)))
+        if self.linear is not None:
+            rows.append(("linear decoder", linear_row(self.linear)))
+        return rows
+
     def summary(self) -> dict[str, Any]:
         """The findings, as plain values of JSON."""
         orders = self.structure.orders
@@ -171,7 +198,9 @@ def write_corpus_report(
         InvalidInputError: If the folder holds something else.
     """
     summary, title = report.summary(), "What a corpus hides"
-    with report_folder(directory, title, source, summary, provenance=provenance) as folder:
+    with report_folder(
+        directory, title, source, summary, "corpus", provenance=provenance
+    ) as folder:
         folder.findings += _findings(report)
         folder.sections += [
             _assumptions(report, folder),

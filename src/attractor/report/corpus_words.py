@@ -52,6 +52,45 @@ GLOSSARY = Table(
 )
 
 
+def realizable_row(structure: CorpusStructure) -> str:
+    """Whether a corpus is realizable, and which assumptions are not met, in as few words."""
+    broken = [check for check in structure.assumptions if not check.met]
+    of_both = [check for check in broken if check.name in REALIZABILITY]
+    those = of_both or broken
+    met = ", ".join(f"{one.name} ({percent(one.share)} of the samples in its way)" for one in those)
+    if of_both:
+        return f"no; not met: {met}"
+    return f"yes; of the other assumptions not met: {met}" if those else "yes"
+
+
+def orders_row(structure: CorpusStructure) -> str:
+    """How much is ordered, in as few words."""
+    orders = structure.orders
+    queries, cyclic = len(np.unique(orders.edges[:, 0])), int(orders.cyclic.sum())
+    return f"{len(orders.edges):,} under {queries:,} queries, {cyclic:,} of them on cycles"
+
+
+def conflicting_row(part: ConflictingPart) -> str:
+    """What the theory of conflicting labels has to say, in as few words."""
+    words = f"{percent(part.share)} of the samples, {len(part.graphs.edges):,} relations"
+    if not len(part.graphs.edges):
+        return words
+    return (
+        f"{words}, {percent(part.cyclic_share)} of them on cycles, in {len(part.components):,} "
+        "components"
+    )
+
+
+def linear_row(view: LinearView) -> str:
+    """What a linear decoder on vectors of whole contexts can do, in as few words."""
+    separable = {True: "separable", False: "not separable", None: "perhaps separable"}
+    return (
+        f"{view.contexts:,} contexts, entropy of the next token {view.entropy:.4g}; in "
+        f"{view.dimension:,} dimensions {view.taken:,} of them are {separable[view.separable]}, "
+        f"log-odds {'' if view.compatible else 'not '}compatible"
+    )
+
+
 def contexts_sentence(structure: CorpusStructure) -> str:
     """Says what a sample is."""
     corpus = structure.corpus
@@ -159,15 +198,18 @@ def linear_sentences(view: LinearView) -> list[str]:
     ]
 
 
+def part_row(part: RealizablePart) -> str:
+    """How much of a corpus a realizable part is, in as few words."""
+    return f"{percent(part.share)} of the samples, {part.corpus.vocabulary_size:,} tokens"
+
+
 def part_sentence(part: RealizablePart) -> str:
     """Says how much of a corpus a realizable part is, and what was removed."""
     removed = ", ".join(
         f"{percent(share)} for {name}" for name, share in part.removed.items() if share
     )
-    return (
-        f"The largest realizable part found has {percent(part.share)} of the samples, "
-        f"{part.corpus.vocabulary_size:,} tokens"
-        + (f"; removed one after another: {removed}." if removed else ".")
+    return f"The largest realizable part found has {part_row(part)}" + (
+        f"; removed one after another: {removed}." if removed else "."
     )
 
 

@@ -60,7 +60,7 @@ def write_digits_report(
         f"{summaries[0]['data_sets']} data sets of each size, "
         f"n = {', '.join(str(result.n) for result in results)} images."
     )
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    with report_folder(directory, title, source, summary, "demo", provenance=provenance) as report:
         shown = _draw(report, results)
         for result in results:
             write_verdict_data(report.place, result.verdict, f"_n{result.n}")
@@ -95,15 +95,7 @@ def findings(results: Sequence[SizeResult]) -> list[str]:
 
 def table(results: Sequence[SizeResult]) -> Table:
     """The numbers of the demo, a row for each size."""
-    header = (
-        "n",
-        "feasible",
-        "patch as predicted",
-        "chance",
-        "all patches as predicted",
-        "median margin ratio",
-        "median correlation",
-    )
+    header = ("n", "feasible", "patch", "all patches", "margin ratio", "correlation")
     rows = []
     for one in (result.summary() for result in results):
         rows.append(
@@ -111,13 +103,17 @@ def table(results: Sequence[SizeResult]) -> Table:
                 str(one["n"]),
                 f"{one['feasible']}/{one['data_sets']}",
                 f"{100 * one['kept_as_predicted']:.1f} %",
-                f"{100 * CHANCE:.3g} %",
                 f"{one['whole_selection_as_predicted']}/{one['data_sets']}",
                 near_one(one["margin_ratio_median"]),
                 near_one(one["correlation_median"]),
             )
         )
-    return Table(header, rows, caption="By the number n of images in a data set.")
+    caption = (
+        "By the number n of images in a data set. patch: images that keep the patch predicted, "
+        f"{100 * CHANCE:.3g} % by chance; all patches: data sets in which all do. Margin ratio and "
+        "correlation are medians."
+    )
+    return Table(header, rows, caption=caption)
 
 
 def _sections(results: Sequence[SizeResult], shown: Mapping[str, FigureFile]) -> list[Section]:

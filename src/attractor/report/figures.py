@@ -30,6 +30,7 @@ def write_gallery(folder: Path, drawn: Sequence[DrawnFigure]) -> Path:
         _findings(every),
         [_section(each, folder) for each in every],
         figures=folder,
+        command="figures",
         footer=FOOTER,
     )
     write_file(folder / GALLERY, page)

@@ -59,6 +59,7 @@ def report_folder(
     title: str,
     source: str,
     summary: dict[str, Any],
+    command: str,
     *,
     provenance: Provenance | None = None,
     name: str = "summary.json",
@@ -72,20 +73,27 @@ def report_folder(
         title: Title of the page.
         source: What was analyzed, a line below it.
         summary: The numbers; the block may add some.
+        command: The command that writes such reports; no other's is replaced.
         provenance: Where it comes from; put into every file that can hold it.
         name: The file for the numbers.
         page: The file for the page.
         marker: The file by which the folder is known, which the block writes unless it is the page.
 
     Raises:
-        InvalidInputError: If the folder holds something else.
+        InvalidInputError: If the folder holds something else, or the report of another command.
     """
-    with atomic_directory(directory, marker) as place, plots.style():
+    with atomic_directory(directory, marker, command) as place, plots.style():
         report = ReportFolder(place)
         yield report
         (place / name).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         text = render_page(
-            title, source, report.findings, report.sections, figures=place, footer=FOOTER
+            title,
+            source,
+            report.findings,
+            report.sections,
+            figures=place,
+            command=command,
+            footer=FOOTER,
         )
         (place / page).write_text(text, encoding="utf-8")
         if provenance is not None:

@@ -76,7 +76,9 @@ def write_in_context_report(
     ]
     header = [name.replace("_", " ") for name in summary["runs"][0] if name != "infinite_risk"]
     title = "Training in-context regression"
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    with report_folder(
+        directory, title, source, summary, "in-context", provenance=provenance
+    ) as report:
         save_netcdf(data, report.place / "runs.nc")
         report.findings += _findings(runs)
         report.sections.append(Section("Where each run ended", table=Table(header, rows)))

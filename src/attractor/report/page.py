@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from attractor.storage.markers import made_by
+
 _LARGER = 1.4
 """A figure of a page's width is as wide as the column, and narrower ones have text as large."""
 
@@ -39,8 +41,8 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; }
-th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
-         vertical-align: top; }
+th, td { padding: .3rem clamp(.5rem, 1.5vw, .9rem) .3rem 0; text-align: right;
+         border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child { text-align: left; } tbody th { font-weight: inherit; overflow-wrap: normal; }
 table.words :is(th, td) { text-align: left; }
 thead th { border-bottom: 2px solid var(--soft); font-weight: 600; }
@@ -147,6 +149,7 @@ def render_page(
     sections: Sequence[Section],
     *,
     figures: Path,
+    command: str,
     footer: str,
 ) -> str:
     """Returns the page as HTML; figures are read from a folder and embedded.
@@ -157,6 +160,7 @@ def render_page(
         findings: What was found, in a sentence each, the most important first.
         sections: The rest.
         figures: Folder that holds the figures as SVG.
+        command: The command whose report it is.
         footer: A last line.
     """
     points = "".join(f"<li>{_finding(point)}</li>" for point in findings)
@@ -165,6 +169,7 @@ def render_page(
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{made_by(command)}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title>
 <style>{_STYLE}</style>

@@ -83,7 +83,9 @@ def write_prompt_length_report(
     """
     numbers = summary(found, error)
     title = "How long a prompt must be"
-    with report_folder(directory, title, source, numbers, provenance=provenance) as report:
+    with report_folder(
+        directory, title, source, numbers, "prompt-length", provenance=provenance
+    ) as report:
         save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
         lengths = lengths_to_draw(found)
         report.findings += sentences(found, error)

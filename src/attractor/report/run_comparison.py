@@ -32,6 +32,7 @@ class ComparedNumber:
         difference: The second less the first. Paired, it is the median of the differences of
             trials; else that of the medians.
         pairs: Data sets or seeds that both have; 0 where nothing is paired.
+        equal: Whether they agree exactly, pair by pair.
     """
 
     name: str
@@ -39,14 +40,17 @@ class ComparedNumber:
     second: MedianInterval
     difference: MedianInterval
     pairs: int = 0
+    equal: bool = False
 
     @property
     def word(self) -> str:
         """Whether the second is ``"higher"``, ``"lower"``, ``"the same"`` or ``"open"``.
 
         Open is what an interval with zero inside leaves open. A number without interval is compared
-        as it is.
+        as it is, and what agrees pair by pair is the same, however few there are.
         """
+        if self.equal:
+            return "the same"
         low, middle, high = self.difference.low, self.difference.median, self.difference.high
         if math.isnan(low) and math.isnan(high):
             low = high = middle
@@ -100,9 +104,11 @@ class RunComparison(Printed):
             f"{one.name}: {one.word} in {self.names[1]}, {in_words(one.difference)}."
             for one in apart
         ]
-        opened = sum(one.word == "open" for one in self.numbers)
-        if opened:
-            found.append(f"{opened} of {len(self.numbers)} numbers are not told apart.")
+        words = [one.word for one in self.numbers]
+        if opened := words.count("open"):
+            found.append(f"{opened} of {len(words)} numbers are not told apart.")
+        if found and (same := words.count("the same")):
+            found.append(f"{same} of {len(words)} numbers are exactly the same.")
         found += [
             f"{name}: {first} in {self.names[0]}, {second} in {self.names[1]}."
             for name, (first, second) in self.texts.items()
@@ -111,12 +117,19 @@ class RunComparison(Printed):
 
     def table(self) -> Table:
         """The numbers as a rich table."""
+        return self._table()
+
+    def _table(self, *, stacked: bool = False) -> Table:
+        """The numbers, with intervals below their medians where lines are short."""
         table = plain_table(caption=self.pairing, caption_justify="left", collapse_padding=False)
         table.add_column("number", overflow="fold")
         for column in (*self.names, "difference"):
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", no_wrap=True, overflow="fold")
         for one in self.numbers[:SHOWN]:
-            table.add_row(one.name, *map(in_words, (one.first, one.second, one.difference)))
+            cells = [in_words(part) for part in (one.first, one.second, one.difference)]
+            if stacked:
+                cells = [cell.replace(" ", "\n", 1) for cell in cells]
+            table.add_row(one.name, *cells)
         if len(self.numbers) > SHOWN:
             table.add_row(f"{len(self.numbers) - SHOWN} more")
         return table
@@ -155,10 +168,14 @@ class RunComparison(Printed):
         write_comparison_report(directory, self)
 
     def _print(self, console: Console) -> None:
+        from rich.measure import Measurement
+
         if self.settings:
             console.print(self.settings_table())
         if self.numbers:
-            console.print(self.table())
+            unbounded = console.options.update(max_width=10**6)
+            needed = Measurement.get(console, unbounded, self.table()).maximum
+            console.print(self._table(stacked=needed > console.width))
         for sentence in self.findings()[:SHOWN]:
             console.print(sentence, markup=False, highlight=False)
 

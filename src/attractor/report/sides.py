@@ -16,6 +16,7 @@ from attractor.analysis.bias import BiasMatrix
 from attractor.checks import check_path
 from attractor.containers import read_json, read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.geometry import Geometry
 from attractor.provenance import Provenance, data_hash, read_provenance
 from attractor.training import Trajectory
 
@@ -51,19 +52,29 @@ class Side:
     same_trials: str = ""
 
 
-def side_of(argument: str, given: Any) -> Side:
+def is_run(given: Any) -> bool:
+    """Whether what is compared is a run, or the file of one that lies in no report."""
+    if not isinstance(given, str | os.PathLike):
+        return isinstance(given, Trajectory)
+    place = Path(given)
+    return place.is_file() and place.suffix == ".nc" and not (place.parent / _MEASURES).is_file()
+
+
+def side_of(argument: str, given: Any, geometry: Geometry | str | None = None) -> Side:
     """Reads one side.
 
     Args:
         argument: The name to use in errors.
         given: A result, or the path of a report's folder or of a saved run.
+        geometry: The norm that a run is verified in; default: the one that it descended.
 
     Raises:
         InvalidInputError: If it is none of these.
         FileFormatError: If a file of it is damaged.
     """
-    if isinstance(given, Trajectory):
-        given = verify(given)
+    if is_run(given):
+        run = given if isinstance(given, Trajectory) else Trajectory.load(given)
+        given = verify(run, geometry=geometry)
     if isinstance(given, Verdict):
         return _of_verdict(given)
     if isinstance(given, BiasMatrix):
@@ -71,8 +82,6 @@ def side_of(argument: str, given: Any) -> Side:
     if not isinstance(given, str | os.PathLike):
         raise InvalidInputError(argument, f"it is a {type(given).__name__}", _REMEDY)
     place = Path(check_path(argument, given))
-    if place.is_file() and place.suffix == ".nc" and not (place.parent / _MEASURES).is_file():
-        return _of_verdict(verify(Trajectory.load(place)))
     return _of_folder(argument, place.parent if place.is_file() else place)
 
 

@@ -133,13 +133,14 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
             f"A matrix that selects {about} exists. The smallest has {kind} norm "
             f"{solution.norm:.8g}, certified to a relative gap of {solution.gap:.1e}."
         )
+    if solution.status is Status.INFEASIBLE:
+        return (
+            f"No matrix selects {about}, in any norm: {solution.conflict.size} of its constraints "
+            f"contradict each other. The certificate is their Farkas multipliers, exact to "
+            f"{solution.farkas_residual:.1e}."
+        )
     article = "an" if kind.startswith("l_") else "a"
     bound = f"{article} {kind} norm of at least {solution.norm_lower_bound:.2g}"
-    if solution.status is Status.INFEASIBLE:
-        none = f"No matrix selects {about}: the constraints contradict each other"
-        if np.isinf(solution.norm_lower_bound):
-            return f"{none}."
-        return f"{none}, to working precision (a matrix that met them would need {bound})."
     return (
         f"Whether a matrix selects {about} was not settled to the accuracy required: "
         f"{solution.status.message} It has {bound}; the relative gap left is {solution.gap:.1e}."

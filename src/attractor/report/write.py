@@ -100,7 +100,10 @@ def write_report(
         instance_numbers = as_integers("instance_numbers", instance_numbers, (count,))
     summary = report_summary(prediction, verdict, instance_numbers)
     title = "Where attention goes"
-    with report_folder(directory, title, source, summary, provenance=provenance) as report:
+    command = "verify" if prediction is None else "check"
+    if provenance is not None:
+        command = provenance.name
+    with report_folder(directory, title, source, summary, command, provenance=provenance) as report:
         if prediction is not None:
             report.findings += prediction_sentences(prediction, about)
             if infeasible_count(prediction):
@@ -197,7 +200,10 @@ def _verdict_sections(verdict: Verdict) -> list[Section]:
     )
     error = "; ".join(verdict.errors) or None
     summary = verdict.summary()
-    counts = [f"Feasible margin problems: {summary['feasible']} of {summary['trials']} trials."]
+    counts = [
+        f"Feasible margin problems, for {summary['reference']}: {summary['feasible']} of "
+        f"{summary['trials']} trials."
+    ]
     if "locally_optimal" in summary:
         counts.append(
             f"Locally optimal selections: {summary['locally_optimal']} of {summary['trials']}."

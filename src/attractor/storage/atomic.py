@@ -63,7 +63,9 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 
 @contextlib.contextmanager
-def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path]:
+def atomic_directory(
+    path: str | os.PathLike[str], marker: str, command: str | None = None
+) -> Iterator[Path]:
     """Yields a temporary folder that becomes ``path`` if the block ends without an exception.
 
     Args:
@@ -71,6 +73,7 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
             ``marker``: what somebody else keeps there is not ours to remove. A symbolic link
             stays, and the folder that it leads to is replaced.
         marker: Name of the file by which a folder of ours is known; the block must write it.
+        command: The command whose reports may be replaced; None where there are no reports.
 
     Yields:
         The folder to write to, in the destination's file system.
@@ -79,14 +82,14 @@ def atomic_directory(path: str | os.PathLike[str], marker: str) -> Iterator[Path
         InvalidInputError: If the destination exists and is not ours to replace.
         WriteError: If writing fails, on a full disk say; what was there stays as it was.
     """
-    destination = check_replaceable(path, marker)
+    destination = check_replaceable(path, marker, command=command)
     with _naming(destination), workplace(destination) as place:
         temporary = place / "new" / destination.name
         temporary.mkdir()
         yield temporary
         for file in temporary.rglob("*"):
             _flush(file)
-        check_replaceable(destination, marker)  # others may have used it since
+        check_replaceable(destination, marker, command=command)  # others may have used it since
         _swap(temporary, destination, place / "old")
         _flush(destination.parent)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from attractor.checks import check_path
 from attractor.errors import InvalidInputError
+from attractor.storage.markers import written_by
 
 _FILE, _FOLDER = "Give the name of a file", "Give the name of a folder"
 _APART = "Give another name"
@@ -55,12 +56,14 @@ class OutputFolder(NamedTuple):
         marker: Name of the file by which a folder of ours is known; None for a folder in which
             anything else may lie.
         replaced: Whether what an earlier run left in it goes, and with it all that lies there.
+        command: The one whose reports may be replaced, where a page says what wrote it.
     """
 
     argument: str
     path: str | os.PathLike[str] | None
     marker: str | None = None
     replaced: bool = False
+    command: str | None = None
 
 
 def check_paths(outputs: Iterable[OutputFile | OutputFolder], inputs: Iterable[Input] = ()) -> None:
@@ -119,7 +122,11 @@ def check_writable(argument: str, path: str | os.PathLike[str]) -> Path:
 
 
 def check_replaceable(
-    path: str | os.PathLike[str], marker: str | None, *, argument: str = "out"
+    path: str | os.PathLike[str],
+    marker: str | None,
+    *,
+    command: str | None = None,
+    argument: str = "out",
 ) -> Path:
     """Checks that a folder may be written or replaced, so that long work can refuse early.
 
@@ -127,14 +134,16 @@ def check_replaceable(
         path: The folder, which need not exist.
         marker: Name of the file by which a folder of ours is known; None where anything may lie
             in the folder.
+        command: The command whose reports may be replaced; None where there are no reports.
         argument: The name to use in the error.
 
     Returns:
         The folder itself, where symbolic links lead to it.
 
     Raises:
-        InvalidInputError: If the path is no folder, a folder with contents that are not ours, a
-            symbolic link to nothing, or lies where nothing can be written.
+        InvalidInputError: If the path is no folder, a folder with contents that are not ours or
+            with the report of another command, a symbolic link to nothing, or lies where nothing
+            can be written.
     """
     target, mode = _resolve(argument, path, _FOLDER)
     if mode is None:
@@ -143,6 +152,14 @@ def check_replaceable(
     if not stat.S_ISDIR(mode):
         raise InvalidInputError(argument, f"{path} is a file", _FOLDER)
     _check_place(argument, target, "Give another folder")
+    writer = None if command is None else written_by(target)
+    if writer not in (None, command):
+        raise InvalidInputError(
+            argument,
+            f"the folder {path} holds a report of `attractor {writer}`, and only one of `attractor "
+            f"{command}` would be replaced",
+            "Give the name of another folder, or remove this one first",
+        )
     if marker is None:
         return target
     try:
@@ -170,7 +187,9 @@ def _target(output: OutputFile | OutputFolder) -> Path:
                 f"Give a name like {name.with_suffix(output.suffix)}",
             )
         return target
-    target = check_replaceable(output.path, output.marker, argument=output.argument)
+    target = check_replaceable(
+        output.path, output.marker, command=output.command, argument=output.argument
+    )
     if output.replaced:
         if os.path.ismount(target):
             raise InvalidInputError(

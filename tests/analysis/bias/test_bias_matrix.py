@@ -153,3 +153,14 @@ def test_step_sizes_are_fixed_beforehand():
     assert rates["mirror descent, p = 3"] == 100
     assert found["greedy coordinate"].steps == 20_000
     assert len({method.name for method in standard_methods("quick")}) == 7
+
+
+def test_many_norms_stand_in_tables_below_each_other(matrix):
+    names = [f"a_norm_of_{place}" for place in range(9)]
+    data = matrix.data.isel(norm=[0] * 9, optimizer=[0]).assign_coords(norm=names)
+    data["compared"] = "norm", [True] * 9
+    data["own_norm"] = "optimizer", [names[-1]]
+    text = str(BiasMatrix(data))
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(text.count(name) >= 1 for name in names)
+    assert text.count("normalized GD ") >= 3 and text.count("*") == 2

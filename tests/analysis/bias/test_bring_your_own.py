@@ -32,6 +32,9 @@ def with_rate(lr=0.25):
 def declared():
     return at.normalized_gradient_descent(0.3)
 
+def unnamed():
+    return at.declare(optax.sgd(0.1), geometry="frobenius")
+
 def raises():
     raise RuntimeError("no such thing")
 
@@ -65,6 +68,10 @@ def test_what_is_homogeneous_runs_exactly_at_every_magnitude(module):
     assert "follow the gradient" in normalized.reads
     scales = [method.optimizer.gradient_scale for method in (signs, normalized)]
     assert scales == ["log_per_entry", "log_per_array"]
+
+
+def test_what_is_declared_without_a_name_has_that_of_its_factory(module):
+    assert load_method(f"{module}:unnamed").optimizer.name == f"{module}:unnamed"
 
 
 def test_what_is_not_is_given_true_magnitudes(module):

@@ -69,7 +69,9 @@ def test_a_run_that_has_not_begun_says_so_and_larger_steps_are_tried(data):
     answer = found.answer("gd")
     assert answer.outcome == "has not begun" and "Raise the step" in str(answer)
     assert found.methods == ["gd", *(f"gd, step {step:g}" for step in (0.001, 0.01, 0.1, 1.0))]
-    assert len(said) == 4 and said[0] == "gd: has not begun; trying a step of 0.001"
+    assert len(said) == 4 and said[0] == "gd: not far enough from its start; trying a step of 0.001"
+    assert found.data["raised_from"].values.tolist() == ["", *found.methods[:-1]]
+    np.testing.assert_allclose(found.data["step_size"], 10.0 ** np.arange(-4, 1))
     moved = np.median(found.data["displacement"], axis=1)
     assert (np.diff(moved) > 0).all() and moved[0] < 0.01
 

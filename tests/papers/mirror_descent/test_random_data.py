@@ -3,15 +3,16 @@
 import numpy as np
 import optax
 import pytest
+import xarray as xr
 
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
+from attractor.papers.mirror_descent.figures import _random_data
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
-    END,
     compared_with_solutions,
     limits_of_optimal_tokens,
 )
@@ -52,12 +53,26 @@ def agree(found, recorded, rounding):
 
 @pytest.fixture(scope="module")
 def published():
-    return compared_with_solutions(request(), PUBLISHED, END).isel(record=-1)
+    return compared_with_solutions(request(), PUBLISHED).isel(record=-1)
 
 
 @pytest.fixture(scope="module")
 def exact():
-    return compared_with_solutions(request(), EXACT, END).isel(record=-1)
+    return compared_with_solutions(request(), EXACT).isel(record=-1)
+
+
+def test_figures_of_a_folder_measure_the_same_once(monkeypatch, tmp_path):
+    asked = []
+
+    def compared(request, protocol, tokens, head):
+        asked.append((request.shared, tokens.instances, protocol.name))
+        return xr.Dataset()
+
+    monkeypatch.setattr(_random_data, "_compared", compared)
+    for shared, seeds in ((tmp_path, 2), (tmp_path, 2), (tmp_path, 3), (None, 2), (None, 2)):
+        compared_with_solutions(Request("paper", {"seeds": seeds}, shared=shared), EXACT)
+    once = [(tmp_path, 2, "exact"), (tmp_path, 3, "exact")]
+    assert asked == [*once, (None, 2, "exact"), (None, 2, "exact")]
 
 
 def matched(data, p):
@@ -88,12 +103,12 @@ def test_divergences_between_solutions():
 def test_a_constant_in_the_norm_makes_the_published_floor(published, exact):
     """Exact gradients stop there with it; gradients that cancel go astray without it."""
     floors = {1.75: 0.0138, 2.0: 0.0065}
-    alone = compared_with_solutions(request(), EXACT_WITH_EPS, END).isel(record=-1)
+    alone = compared_with_solutions(request(), EXACT_WITH_EPS).isel(record=-1)
     for p, floor in floors.items():
         assert matched(published, p).mean() == pytest.approx(floor, abs=0.003)
         assert matched(alone, p).mean() == pytest.approx(floor, abs=0.003)
         assert np.median(matched(exact, p)) < floor / 2
-    free = compared_with_solutions(request(20), PUBLISHED._replace(eps=0.0), END).isel(record=-1)
+    free = compared_with_solutions(request(20), PUBLISHED._replace(eps=0.0)).isel(record=-1)
     assert matched(free, 1.75).mean() > 0.1
 
 

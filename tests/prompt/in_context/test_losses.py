@@ -1,12 +1,13 @@
 """Which losses the theorem admits."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.prompt.in_context import HUBER, LOGISTIC, SQUARED, Loss, State, check_loss
+from attractor.prompt.in_context import HUBER, LOGISTIC, LOSSES, SQUARED, Loss, State, check_loss
 from attractor.prompt.in_context.losses import summed
 
 LABELS = np.random.default_rng(0).normal(size=200)
@@ -49,3 +50,9 @@ def test_losses_of_several_predictions_add_up():
 def test_what_is_no_loss_is_refused(value):
     with pytest.raises(InvalidInputError, match="value"):
         Loss("wrong", value)
+
+
+def test_the_librarys_own_are_made_without_differentiating_them(monkeypatch):
+    monkeypatch.setattr(jax, "grad", None)
+    for loss in LOSSES:
+        assert Loss(loss.name, loss.value, loss.curvature) == loss

@@ -28,6 +28,17 @@ def test_an_optimizer_is_an_optax_transformation_with_a_declaration():
     assert again.geometry == Frobenius() and again.name == "clipped"
 
 
+def test_what_is_declared_has_the_name_of_what_makes_it():
+    def made():
+        return optax.GradientTransformation(lambda params: (), lambda g, s, p=None: (g, s))
+
+    rates = {"learning_rate": [0.1, 0.2]}
+    assert declare(optax.sgd, hyperparameters=rates, geometry=None).name == "sgd"
+    assert declare(made(), geometry=None).name == "made"
+    assert declare(optax.sgd(0.1), geometry=None).name == "declared by the user"
+    assert with_rescaled_state(made(), geometry=None).name == "made"
+
+
 def test_what_is_read_of_a_tiny_gradient():
     tiny = Scaled(jnp.array([[2.0]]), jnp.asarray(-5000.0))
     assert normalized_gradient_descent(0.1).read(tiny).item() == 2.0

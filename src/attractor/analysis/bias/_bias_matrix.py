@@ -241,6 +241,8 @@ def _measure(
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
         "settings": ("optimizer", [row.settings for row in rows]),
         "reads": ("optimizer", [row.reads or gradients_of(row.optimizer) for row in rows]),
+        "step_size": ("optimizer", [row.step_size or np.nan for row in rows]),
+        "raised_from": ("optimizer", [row.raised_from for row in rows]),
     }
     return xr.Dataset(
         variables,

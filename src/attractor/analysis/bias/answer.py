@@ -72,6 +72,8 @@ class NormAnswer(Described):
     @property
     def verdict(self) -> str:
         """The outcome with the norm, if it is one, in words."""
+        if self.outcome == NOT_BEGUN:
+            return "not far enough from its start"
         return f"maximizes the {self.norm} margin" if self.norm else self.outcome
 
     def _summary(self) -> tuple[str, Rows]:
@@ -86,7 +88,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
     hold for any distribution (``median_interval``):
 
     0. If no ratio is 0.97 or more, and W has changed by less than it was large at the start, the
-       ratios are those of the start: the run "has not begun".
+       ratios are in part those of the start: the outcome is "has not begun", in words "not far
+       enough from its start".
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all, and the margin problems solved to a
@@ -176,8 +179,8 @@ def _at_start(
     return NormAnswer(
         NOT_BEGUN,
         "",
-        f"W has changed by {100 * moved:.2g} % of its size at the start, so that its direction is "
-        "still that of random weights",
+        f"W has changed by {100 * moved:.2g} % of its size there, so that the random start still "
+        "shows in its direction",
         int(trained.sum()),
         "Raise the step, or take many more steps",
         larger_steps=True,

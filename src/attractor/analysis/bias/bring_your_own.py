@@ -32,6 +32,7 @@ from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
+from attractor.training.optimizers.optimizer import UNNAMED
 from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 
 _RATES = ("learning_rate", "lr")
@@ -79,7 +80,10 @@ def load_method(
         factory, step_size = _with_rate(
             _imported("optimizer", *found.groups()), spelling, learning_rate
         )
-        method = as_method(_call(factory, spelling), spelling, layer)
+        made = _call(factory, spelling)
+        if isinstance(made, Optimizer) and made.name == UNNAMED:
+            made.name = spelling
+        method = as_method(made, spelling, layer)
     if step_size is None:
         return method
 
@@ -290,14 +294,15 @@ def which_norm(
         >>> import optax
         >>> import attractor as at
         >>> tokens, head = at.datasets.unit_tokens(4, 5, 4, seeds=8)
-        >>> matrix = at.analysis.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
+        >>> matrix = at.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
         >>> answer = matrix.answer("the optimizer")
         >>> answer.outcome, answer.norm
         ('maximizes', 'l_inf')
     """
     check_flags(matched=matched)
     own = check_items("geometries", geometries, Geometry | str)
-    name = getattr(optimizer, "name", "the optimizer")
+    name = getattr(optimizer, "name", UNNAMED)
+    name = "the optimizer" if name == UNNAMED else name
     return settled_matrix(
         tokens,
         head,

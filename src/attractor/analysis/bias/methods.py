@@ -74,6 +74,7 @@ class Method:
         reads: How it is given gradients, in words; empty for what its optimizer says.
         step_size: Its step size, where that is known.
         with_step_size: The same method with another step size, where that can be had.
+        raised_from: The name of the row whose step size was raised for it; empty for none.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Method:
     with_step_size: Callable[[float], Method] | None = field(
         default=None, compare=False, repr=False
     )
+    raised_from: str = ""
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -98,7 +100,7 @@ class Method:
         get_parameterization(self.parameterization)
         if self.steps is not None:
             check_steps("steps", self.steps)
-        check_kinds(reads=(self.reads, str))
+        check_kinds(reads=(self.reads, str), raised_from=(self.raised_from, str))
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0.0, example=0.1)
         if self.with_step_size is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
 _OF_RUN = ("status", "movement")
+_LONGEST_NAME, _CELL, _BETWEEN = 30, 6, 2
+"""Characters of a name before it is broken, of a ratio, and between the columns of a table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +49,9 @@ class BiasMatrix(Plotted, Printed):
             run, ``displacement``, its change in units of its size at the start,
             ``smallest_margin`` at the last step; with a record ``norm_of_W``, in the own norm, or
             Frobenius where none is known. Over optimizer: ``own_norm``, empty where none is known,
-            ``steps``, ``parameterization``, ``settings``, ``reads``. ``reached``: the token that
+            ``steps``, ``parameterization``, ``settings``, ``reads``, ``step_size``, NaN where it is
+            not known, and ``raised_from``, the row whose step size was raised for this one, empty
+            for none. ``reached``: the token that
             each row attends to at the end, -1 for several.
     """
 
@@ -119,12 +124,29 @@ class BiasMatrix(Plotted, Printed):
 
     def table(self) -> Table:
         """Medians over data sets, the own norm of every optimizer marked."""
-        title = f"Median margin ratio over {self.data.sizes['instance']} data sets; * its own norm"
-        table = _empty_table(title)
+        return self._medians(self.columns)
+
+    def _tables(self, width: int) -> list[Table]:
+        """The same in tables below each other, each of as many columns as a line holds."""
+        room = width - min(max(map(len, ("optimizer", *self.methods))), _LONGEST_NAME)
+        blocks: list[list[str]] = []
+        left = 0
         for name in self.columns:
+            taken = max(len(name), _CELL) + _BETWEEN
+            if not blocks or taken > left:
+                blocks.append([])
+                left = room
+            blocks[-1].append(name)
+            left -= taken
+        return [self._medians(block, titled=block is blocks[0]) for block in blocks]
+
+    def _medians(self, columns: Sequence[str], titled: bool = True) -> Table:
+        title = f"Median margin ratio over {self.data.sizes['instance']} data sets; * its own norm"
+        table = _empty_table(title if titled else None)
+        for name in columns:
             table.add_column(name, justify="right", no_wrap=True)
         for method in self.methods:
-            medians = {name: self.ratio(method, name).median for name in self.columns}
+            medians = {name: self.ratio(method, name).median for name in columns}
             own = self.own_norm(method)
             cells = [f"{value:.3f}{'*' if n == own else ' '}" for n, value in medians.items()]
             table.add_row(method, *cells)
@@ -139,13 +161,13 @@ class BiasMatrix(Plotted, Printed):
         table.add_column("answer", no_wrap=True)
         for method in self.methods:
             best = self.best(method)
-            found = self.ratio(method, best)
+            found, answered = self.ratio(method, best), self.answer(method)
             table.add_row(
                 method,
                 f"{best}{'*' if best == self.own_norm(method) else ''}",
                 f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]",
                 f"{self.highest(method)[best]} of {self.data.sizes['instance']}",
-                self.answer(method).outcome,
+                answered.outcome if answered.norm else answered.verdict,
             )
         return table
 
@@ -192,8 +214,8 @@ class BiasMatrix(Plotted, Printed):
         return ("ratio_curves_figure" if len(self.methods) == 1 else "bias_matrix_figure"), self
 
     def _print(self, console: Console) -> None:
-        console.print(self.table())
-        console.print(self.answers_table())
+        for table in (*self._tables(console.width), self.answers_table()):
+            console.print(table)
         for method in self.methods:
             console.print(f"{method}: {self.answer(method)}", highlight=False, markup=False)
 
@@ -230,7 +252,7 @@ class BiasMatrix(Plotted, Printed):
         return frame
 
 
-def _empty_table(title: str) -> Table:
+def _empty_table(title: str | None) -> Table:
     table = plain_table(title)
     table.add_column("optimizer", overflow="fold")
     return table

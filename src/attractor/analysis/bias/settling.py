@@ -61,11 +61,11 @@ def settled_matrix(
             answer, taken = found.answer(row.name), row.steps or steps
             other = _larger(row, tried) if larger_steps and answer.larger_steps else None
             if other is not None:
-                say(f"{row.name}: {answer.outcome}; trying a step of {other.step_size:g}")
+                say(f"{row.name}: {answer.verdict}; trying a step of {other.step_size:g}")
                 later += [row, other]
                 followed.add(row.name)
             elif answer.more_steps and 2 * taken <= most_steps and row.name not in followed:
-                outcome = f"{row.name}: {answer.outcome} after {taken:,} steps"
+                outcome = f"{row.name}: {answer.verdict} after {taken:,} steps"
                 say(f"{outcome}; going on to {2 * taken:,}")
                 later.append(replace(row, steps=2 * taken))
             else:
@@ -80,6 +80,6 @@ def _larger(row: Method, tried: dict[str, int]) -> Method | None:
     count = tried.pop(row.name, MOST_LARGER)
     if row.with_step_size is None or row.step_size is None or count >= MOST_LARGER:
         return None
-    other = row.with_step_size(LARGER * row.step_size)
+    other = replace(row.with_step_size(LARGER * row.step_size), raised_from=row.name)
     tried[other.name] = count + 1
     return other

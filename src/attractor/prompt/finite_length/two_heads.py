@@ -30,6 +30,8 @@ LARGEST_PAIR_DEVIATION = 16.0
 """Largest score deviation of either head; memory grows with its square."""
 _STEP = 0.25
 _POWER = 3
+_PRODUCTS = ((0, 0), (2, 0), (1, 1), (0, 2), (2, 1), (1, 2), (3, 1), (2, 2), (1, 3))
+"""Powers of the weights of two heads whose joint averages are needed."""
 _RARE = 38.0
 """Minus the logarithm of what is left out, relative to one over the length."""
 _MARGIN = 2.0
@@ -156,7 +158,7 @@ def _moments(
     below_x, *x = kernels(log_s[:, None] + a * g - a**2 / 2, _POWER) * weights
     below_y, *y = _second(log_t - b**2 / 2, slope, spread, g, stride)
     below = below_x.sum(axis=1)[:, None] + x[0] @ below_y.T
-    n = {(i, j): x[i] @ y[j].T for i in range(4) for j in range(4) if i + j in (0, 2, 3, 4)}
+    n = {(i, j): x[i] @ y[j].T for i, j in _PRODUCTS}
     phi = np.maximum(n[0, 0], 1e-300)
     log_phi = np.where(below < 0.5, np.log1p(-np.minimum(below, 0.5)), np.log(phi))
     one = np.stack(

@@ -45,6 +45,8 @@ class Loss:
         check_function("value", self.value, "Give one of prediction and label, in jax.numpy")
         if self.curvature is not None:
             check_function("curvature", self.curvature, "Give one of the largest label, or None")
+        if self.value in _NAMED:  # at import: differentiating compiles a program for each operation
+            return
         with double_precision():
             try:
                 found = np.asarray(jax.grad(self.value)(jnp.array(0.3), jnp.array(1.0)))
@@ -81,6 +83,7 @@ def _huber(prediction: Any, label: Any) -> Any:
     return jnp.where(gap <= 1, gap**2 / 2, gap - 0.5)
 
 
+_NAMED = (_squared, _logistic, _huber)
 SQUARED = Loss("squared", _squared, lambda label: 1.0)
 """``(prediction - label)^2 / 2``."""
 LOGISTIC = Loss("logistic", _logistic, lambda label: label**2 / 4)

@@ -57,6 +57,9 @@ _FORMER_SCALES: dict[str, GradientScale] = {
 }
 """What ``gradient_scale`` says by what it said when it was called ``reads``."""
 
+UNNAMED = "declared by the user"
+"""The name of what was given none."""
+
 
 class Optimizer(optax.GradientTransformationExtraArgs):
     """An optax transformation that declares the geometry it descends in its own parameters.
@@ -238,7 +241,7 @@ def declare(
     *,
     geometry: Geometry | str | None,
     gradient_scale: GradientScale = "absolute",
-    name: str = "declared by the user",
+    name: str = UNNAMED,
     settings: dict[str, Any] | None = None,
     weight_decay: Numbers = 0.0,
     hyperparameters: Mapping[str, Numbers] | None = None,
@@ -261,7 +264,8 @@ def declare(
             floating point ends; ``"global"`` gives them up to a positive factor and is right for
             transformations that normalize, and for those alone. ``"per_array"`` and
             ``"per_entry"`` are for those that normalize each array or each entry by itself.
-        name: What tables and plots call it.
+        name: What tables and plots call it; default: the name of the function that makes it, where
+            that is known, as it is not of optax's own.
         settings: Hyperparameters to keep with the results.
         weight_decay: Multiple of the parameters to add to the gradient before anything else, and
             without loss where either is tiny.
@@ -280,6 +284,8 @@ def declare(
     """
     name = check_text("name", name)
     check_kinds(settings=(settings, Mapping | None))
+    if name == UNNAMED:
+        name = _own_name(transformation)
     if hyperparameters is not None:
         given = _check_own_numbers(transformation, settings, hyperparameters)
         norm = None if geometry is None else get_geometry(geometry)
@@ -303,6 +309,17 @@ def declare(
         settings=settings or {},
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
     )
+
+
+def _own_name(transformation: Any) -> str:
+    """The name of a factory, or of the function that a transformation was made in."""
+    if not isinstance(transformation, optax.GradientTransformation):
+        return getattr(transformation, "__name__", UNNAMED)
+    update = transformation.update
+    *makers, _ = getattr(update, "__qualname__", "update").split(".<locals>.")
+    # Those of optax are chains, all of one name, or of functions that have their own.
+    known = makers and not update.__module__.startswith("optax.")
+    return makers[-1].rpartition(".")[2] if known else UNNAMED
 
 
 def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Numbers]:

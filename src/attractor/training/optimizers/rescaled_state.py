@@ -20,7 +20,7 @@ from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.hyperparameters import Number
 from attractor.training.optimizers.leaves import as_scaled
-from attractor.training.optimizers.optimizer import Optimizer, declare
+from attractor.training.optimizers.optimizer import UNNAMED, Optimizer, declare
 
 _NOTHING = -(2**28)
 """The exponent of zero: below that of any number."""
@@ -44,7 +44,7 @@ def with_rescaled_state(
     *,
     geometry: Geometry | str | None,
     by: By = "tree",
-    name: str = "declared by the user",
+    name: str = UNNAMED,
     settings: dict[str, Any] | None = None,
     weight_decay: Number = 0.0,
 ) -> Optimizer:

@@ -116,6 +116,7 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
 )
 
 
+@once_a_case
 def _pair(case: RegressionCase, length: int) -> float:
     """The risk of the best two opposite heads."""
     return opposite_heads_optimum(case.task, length).risk

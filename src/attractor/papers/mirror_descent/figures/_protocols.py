@@ -63,8 +63,7 @@ def trained(
         steps=STEPS[p],
         kernel=protocol.kernel,
         checkpoint=request.checkpoint(f"{protocol.name} {p:g}".replace(" ", "-")),
-        progress=request.progress,
-        **arguments,
+        **{"progress": request.progress, **arguments},
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -14,12 +16,14 @@ from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, normal_weights, random_data_sets
 from attractor.papers.mirror_descent.figures._protocols import Protocol, trained
 from attractor.selection import Selection, optimal_tokens
+from attractor.threads import in_threads
 from attractor.tokens import Tokens
+from attractor.training import Trajectory
 
 ALONG = np.concatenate([[0, 1 / 500, 1 / 200, 1 / 100], np.arange(1, 61) / 60])
 """Recorded parts of a run."""
-END = np.array([1.0])
-"""The end of a run alone."""
+_measured: dict[tuple[Any, ...], xr.Dataset] = {}
+"""What was measured for one figure of a folder and is shown by another, too."""
 
 
 def data_sets(request: Request) -> tuple[Tokens, LinearHead]:
@@ -30,15 +34,14 @@ def data_sets(request: Request) -> tuple[Tokens, LinearHead]:
     return tokens, head
 
 
-def compared_with_solutions(
-    request: Request, protocol: Protocol, parts: Float[np.ndarray, "record"]
-) -> xr.Dataset:
+def compared_with_solutions(request: Request, protocol: Protocol) -> xr.Dataset:
     """Trains with every exponent and measures the divergence from the solution in every norm.
+
+    Figures that are drawn into one folder share what is measured.
 
     Args:
         request: The request of a figure, with the number of data sets.
         protocol: The protocol of training.
-        parts: Parts of a run that are measured.
 
     Returns:
         Over (p, solution, instance, record): ``divergence``, the solutions being those of the
@@ -48,31 +51,50 @@ def compared_with_solutions(
         ``globally_optimal``, ``loss`` and ``score_gap``; and ``step`` over (p, record).
     """
     tokens, head = data_sets(request)
-    runs = {
-        p: trained(
+    if request.shared is None:
+        return _compared(request, protocol, tokens, head)
+    key = (request.shared, request.seed, request.seeds, protocol)
+    if key not in _measured:
+        _measured[key] = _compared(request, protocol, tokens, head)
+    return _measured[key]
+
+
+def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: LinearHead) -> xr.Dataset:
+    """Trains with every exponent and measures."""
+
+    def with_exponent(p: float) -> Trajectory:
+        return trained(
             request,
             protocol,
             tokens,
             head,
             p,
             initial=normal_weights(tokens, request.seed, f"p = {p:g}"),
-            record=np.rint(STEPS[p] * parts).astype(int),
+            record=np.rint(STEPS[p] * ALONG).astype(int),
+            progress=False,
         )
-        for p in EXPONENTS
-    }
+
+    found = {}
+    with request.bar(f"training, {protocol.name}", len(EXPONENTS)) as bar:
+        # Side by side, as each compiles a program of its own; the longest first.
+        order = sorted(EXPONENTS, key=STEPS.__getitem__, reverse=True)
+        for p, run in in_threads(with_exponent, order):
+            found[p] = run
+            bar(1)
+    runs = {p: found[p] for p in EXPONENTS}
     ends = {
         p: Selection.from_index(tokens, run.data["attended"].values[:, 0, -1])
         for p, run in runs.items()
     }
     solutions = {p: _solutions(tokens, end) for p, end in ends.items()}
     best = optimal_tokens(tokens, head)
-    found = []
+    compared = []
     for p, run in runs.items():
         W, geometry, own = run.data["W"].values[:, 0], Lp(p), solutions[p]
         others = {other: solutions[other][other] for other in EXPONENTS}
         optimality = check_local_optimality(tokens, head, ends[p], geometry=geometry)
         per_solution = ("solution", "instance", "record")
-        found.append(
+        compared.append(
             xr.Dataset(
                 {
                     "divergence": (per_solution, _each(W, own, geometry)),
@@ -88,11 +110,11 @@ def compared_with_solutions(
                     "p": p,
                     "solution": list(EXPONENTS),
                     "instance": tokens.instance_numbers,
-                    "record": parts,
+                    "record": ALONG,
                 },
             )
         )
-    return xr.concat(found, dim="p").assign_coords(protocol=protocol.name)
+    return xr.concat(compared, dim="p").assign_coords(protocol=protocol.name)
 
 
 def limits_of_optimal_tokens(request: Request) -> xr.DataArray:

@@ -12,7 +12,7 @@ from matplotlib.ticker import MultipleLocator
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
-from attractor.papers.mirror_descent.figures._random_data import ALONG, compared_with_solutions
+from attractor.papers.mirror_descent.figures._random_data import compared_with_solutions
 from attractor.papers.paper import MIRROR_DESCENT
 from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.roles import line_style, role_of, tint
@@ -24,7 +24,7 @@ _FLOOR = {1.75: 2e-3, 2.0: 4e-3, 3.0: 6e-3}
 
 def _compute(request: Request) -> xr.Dataset:
     protocols = [EXACT, PUBLISHED, EXACT_WITH_EPS] if request.as_published else [EXACT]
-    found = [compared_with_solutions(request, protocol, ALONG) for protocol in protocols]
+    found = [compared_with_solutions(request, protocol) for protocol in protocols]
     return xr.concat(found, dim="protocol")
 
 

@@ -11,7 +11,6 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import (
-    END,
     compared_with_solutions,
     limits_of_optimal_tokens,
 )
@@ -32,10 +31,10 @@ _ZERO = 1e-9
 def _compute(request: Request) -> xr.Dataset:
     blocks = {}
     if request.as_published:
-        published = compared_with_solutions(request, PUBLISHED, END).isel(record=-1)
+        published = compared_with_solutions(request, PUBLISHED).isel(record=-1)
         blocks[OTHER_RUNS] = published["divergence_from_other_runs"]
         blocks[STOPPED] = published["divergence"]
-    blocks[OWN_TOKENS] = compared_with_solutions(request, EXACT, END)["divergence"].isel(record=-1)
+    blocks[OWN_TOKENS] = compared_with_solutions(request, EXACT)["divergence"].isel(record=-1)
     blocks[LIMIT] = limits_of_optimal_tokens(request)
     whole = [block.reset_coords(drop=True) for block in blocks.values()]
     divergence = xr.concat(whole, dim="block").assign_coords(block=list(blocks))

@@ -21,6 +21,7 @@ from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
 from attractor.plots.roles import DASH_DOTTED, line_style, role_of
+from attractor.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, train
 
@@ -49,7 +50,16 @@ def _compute(request: Request) -> xr.Dataset:
     lengths = {name: steps for name in _RUNS}
     if request.as_published:
         lengths |= {name: min(steps, _PUBLISHED_STEPS) for name in _PUBLISHED}
-    runs = [_one(request, tokens, head, name, length) for name, length in lengths.items()]
+    found = {}
+    with request.bar("training", len(lengths)) as bar:
+        # Side by side, as each compiles a program of its own; the largest of these first.
+        names = list(reversed(lengths))
+        for name, run in in_threads(
+            lambda name: _one(request, tokens, head, name, lengths[name]), names
+        ):
+            found[name] = run
+            bar(1)
+    runs = [found[name] for name in lengths]
     return xr.concat(runs, "run", join="outer").assign_coords(run=list(lengths))
 
 
@@ -61,7 +71,6 @@ def _one(request: Request, tokens: Tokens, head: LinearHead, name: str, steps: i
         steps=steps,
         record=[step for step in _RECORD if step <= steps],
         checkpoint=request.checkpoint(name),
-        progress=request.progress,
         **(_RUNS | _PUBLISHED)[name],
     )
     return measured(run, "reached at end" if name in _PUBLISHED else "reached at step")
