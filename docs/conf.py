@@ -52,6 +52,7 @@ _MATHJAX = metadata.distribution("django-static-mathjax")
 html_static_path = [
     "_static",
     str(_MATHJAX.locate_file("mathjax/static/mathjax/es5/tex-svg.js")),
+    str(Path(attractor.__file__).parent / "explorer/static/explorer.js"),
 ]
 mathjax_path = "tex-svg.js"
 
@@ -62,7 +63,8 @@ html_favicon = "_static/icon.svg"
 html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_context = {"default_mode": "auto"}
 html_sidebars = {
-    page: [] for page in ("_modules/**", "start", "generated/gallery", "generated/found_wrong")
+    page: []
+    for page in ("_modules/**", "start", "explorer", "generated/gallery", "generated/found_wrong")
 }
 html_copy_source = False
 html_show_sourcelink = False

@@ -55,6 +55,32 @@ def test_what_is_installed_is_what_lies_in_the_source_tree(installed):
     assert "Requires-Python: >=3.11" in metadata.read_text("utf-8")
 
 
+def test_the_installed_package_has_the_explorer(installed):
+    (archive,) = installed.parent.glob("attractor-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = opened.getnames()
+    assert any(name.endswith("explorer/src/state.ts") for name in names)
+    assert not any("node_modules" in name or "explorer/build/" in name for name in names)
+    command = ("explore", "--scene", "two-basins", "--out", "page.html")
+    run(installed / "bin/attractor", *command, at=installed.parent, PYTHONPATH=str(installed))
+    page = (installed.parent / "page.html").read_text("utf-8")
+    assert (installed / "attractor/explorer/static/explorer.js").read_text("utf-8")[:200] in page
+
+
+@pytest.mark.slow
+def test_the_installed_package_opens_the_widget(installed):
+    pytest.importorskip("anywidget")
+    code = (
+        "import attractor as at\n"
+        "tokens = at.Tokens.prompt_vector([[[1, 0], [0, 1]]], labels=[1])\n"
+        "widget = at.explore(tokens, at.LinearHead([1, 0]), steps=5)\n"
+        "assert widget.kernel['value'] > 0 and len(widget._esm) > 10_000\n"
+        "print(at.__file__)\n"
+    )
+    place = run("-c", code, at=installed.parent, PYTHONPATH=str(installed))
+    assert Path(place.strip()).is_relative_to(installed)
+
+
 def test_the_installed_package_solves_and_has_its_command(installed):
     code = (
         "import attractor as at\n"

@@ -11,7 +11,7 @@ ROOMS = [
     "precision", "randomness", "storage", "containers", "progress", "threads", "machine", "records",
     "geometry", "tokens", "attention", "selection", "margin", "training", "provenance",
     "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets", "models", "files",
-    "sweeps", "plots", "papers", "report", "cli",
+    "explorer", "sweeps", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 WHEN_ASKED_FOR = {"records/plotted.py imports plots"}
 """Below it, and imported by ``.plot()`` alone: results know the names of what draws them."""

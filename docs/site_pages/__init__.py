@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from site_pages import docstrings, offline, project, references, size, tutorials
+from site_pages import docstrings, explorer, offline, project, references, size, tutorials
 from site_pages.api import api_pages
 from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
@@ -54,6 +54,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Writes the pages before Sphinx looks for documents, and reads docstrings as written here."""
     app.connect("config-inited", _write)
     docstrings.connect(app)
+    explorer.connect(app)
     project.connect(app)
     references.connect(app)
     tutorials.connect(app)

@@ -22,6 +22,7 @@ TITLES = {
     "attractor.audit": "Audits of pretrained heads",
     "attractor.datasets": "Data sets",
     "attractor.errors": "Errors, warnings, statuses",
+    "attractor.explorer": "The explorer",
     "attractor.files": "Files of data",
     "attractor.geometry": "Geometries",
     "attractor.machine": "The machine",
@@ -46,7 +47,7 @@ TITLES = {
 _ORDER = (
     "tokens", "selection", "geometry", "margin", "attention", "training", "analysis", "monitor",
     "audit", "torch", "next_token", "prompt", "sweeps", "papers", "datasets", "models", "files",
-    "plots", "report", "errors", "machine", "threads", "provenance", "storage",
+    "explorer", "plots", "report", "errors", "machine", "threads", "provenance", "storage",
 )  # fmt: skip
 _OPTIONS = {
     "class": "   :members:\n",

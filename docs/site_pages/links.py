@@ -46,6 +46,8 @@ def dead_links(folder: Path) -> tuple[int, int, list[str]]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             place = unquote(parts.fragment)
             known = pages.get(target)
+            if place.startswith("explorer:"):  # a scene, which the explorer of the page opens
+                place = ""
             if not target.is_file() or (known and place not in known.places):
                 dead.append(f"{path.relative_to(folder)}: {link}")
     return len(pages), count, dead

@@ -94,6 +94,9 @@ NEEDS_A_MODEL = frozenset(
 )
 """Runs a model of PyTorch, which is not always there; what it refuses has tests of its own."""
 
+NEEDS_A_NOTEBOOK = frozenset({"attractor.explorer.explore"})
+"""Returns a widget of anywidget, which is not always there; ``explorer_page`` takes the same."""
+
 MADE_BY_THE_LIBRARY = frozenset(
     {
         "attractor.analysis.DirectionMeasures",

@@ -17,6 +17,7 @@ from fuzzing.arguments.exempt import (
     INSIDE,
     MADE_BY_THE_LIBRARY,
     NEEDS_A_MODEL,
+    NEEDS_A_NOTEBOOK,
     SETS_THE_PROCESS,
     TRAINS_FOR_LONG,
 )
@@ -81,7 +82,8 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
 
 
 def _takes_arguments(function: Callable[..., Any]) -> bool:
-    if name_of(function) in INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL | TRAINS_FOR_LONG:
+    without = INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL | NEEDS_A_NOTEBOOK | TRAINS_FOR_LONG
+    if name_of(function) in without:
         return False
     try:
         names = list(inspect.signature(function).parameters)

@@ -29,6 +29,7 @@ _SUBMODULES = (
     "audit",
     "datasets",
     "errors",
+    "explorer",
     "files",
     "geometry",
     "machine",

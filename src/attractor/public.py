@@ -45,6 +45,7 @@ from attractor.errors import (
     Status as Status,
     TrialStatus as TrialStatus,
 )
+from attractor.explorer import explore as explore, explorer_page as explorer_page
 from attractor.files import load as load
 from attractor.geometry import (
     Frobenius as Frobenius,

@@ -50,6 +50,7 @@ READERS = {
     "check": files.load_tokens,
     "claims": files.load,
     "corpus": files.load_corpus,
+    "explore": files.load_tokens,
     "prompt-length": files.load_head,
     "reproduce": read_provenance,
     "solve": files.load_tokens,

@@ -99,6 +99,9 @@ TABLE = {
         ("file",),
         "shares.nc",
     ),
+    "explore": Command(
+        ("{file}", "--out", "{out}"), "attractor.cli.inputs.read_tokens", {"out": FILE}, ("file",)
+    ),
     "in-context": Command(
         ("--lengths", "8,inf", "--out", "{out}", "--checkpoint", "{checkpoint}"),
         "attractor.prompt.regression.runs.train_at_lengths",

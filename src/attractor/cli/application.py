@@ -34,6 +34,8 @@ COMMANDS = {
     "ratio in every norm; or say which norm's margin an optimizer of yours maximizes.",
     "basins": "Train from many random starts, count the selections they settle on, and draw which "
     "start of a plane reaches which.",
+    "explore": "Write a page on which tokens are dragged: the solution, the basins and the path of "
+    "training follow at once.",
     "in-context": "Train attention to regress in context at several prompt lengths, side by side: "
     "risk, blocks of the head, balance and the gap to the optimum, beside gradient flow on "
     "infinite prompts; with --out write a report with figures, a table and NetCDF.",
@@ -59,6 +61,7 @@ SHORT = {
     "verify": "How close a saved run came to its margin solution.",
     "matrix": "Which norm's margin does an optimizer maximize?",
     "basins": "Which tokens each start ends on, as a map.",
+    "explore": "A page to drag tokens on: the attractor follows.",
     "in-context": "In-context regression at several prompt lengths.",
     "sweep": "An experiment at every point of a grid, with maps.",
     "claims": "Check the papers' statements on their data or yours.",

@@ -103,7 +103,7 @@ def basins(
         from attractor.cli.provenance import report_provenance
         from attractor.report.basins import basins_summary, write_basins_report
 
-        loaded = _one_data_set(read_tokens(file, loss, parameterization), file, data_set)
+        loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
         length = steps or loaded.steps or STEPS
         problem = (loaded.tokens, need_head(loaded, file), how.optimizer)
@@ -141,7 +141,7 @@ def basins(
         current.wrote("report", out / REPORT, folder=str(out.absolute()))
 
 
-def _one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
+def one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
     """The data set requested, where a file holds several."""
     count = loaded.tokens.instances
     if count is None and number in (None, 0):

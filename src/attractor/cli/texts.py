@@ -39,6 +39,10 @@ EXAMPLES = {
         "attractor basins tokens.npz": 4,
         "attractor basins tokens.npz --map --out basins": 10,
     },
+    "explore": {
+        "attractor explore tokens.npz --out tokens.html": 3,
+        "attractor explore --scene two-basins": 1,
+    },
     "in-context": {"attractor in-context --lengths 64,256,1024,inf --out in-context-report": 14},
     "sweep": {
         "attractor sweep plan.toml --store plan.zarr": 7,

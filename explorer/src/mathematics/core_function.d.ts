@@ -1,0 +1,3 @@
+declare module "core:function" {
+  export function makeCore(): typeof import("./inside");
+}

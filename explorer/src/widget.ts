@@ -1,0 +1,53 @@
+// The module of the anywidget; on any page it fills the elements that ask for an explorer.
+
+import { Explorer } from "./explorer";
+import { findScene, SCENES } from "./scenes";
+import type { Model, State } from "./state";
+
+export { SCENES };
+
+export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  return open(model, el).destroy;
+}
+
+function open(model: Model, el: HTMLElement, address = false, scene = ""): { destroy: () => void } {
+  const host = document.createElement("div");
+  host.className = "attractor-explorer";
+  el.append(host);
+  const explorer = new Explorer(host, model, address, scene);
+  Object.assign(host, { explorer });
+  return { destroy: () => { explorer.destroy(); host.remove(); } };
+}
+
+/** A model that lives on the page alone. */
+export function pageModel(state: State): Model {
+  const listeners = new Set<() => void>();
+  return {
+    get: ((name: string) => (name === "state" ? state : undefined)) as Model["get"],
+    set: (_, value) => { state = value; },
+    save_changes: () => listeners.forEach((listener) => listener()),
+    on: (event, listener) => { if (event === "change:state") listeners.add(listener); },
+    off: (_, listener) => listeners.delete(listener),
+  };
+}
+
+/**
+ * Puts an explorer into every element with `data-attractor-explorer`: the name of a scene, or empty
+ * with a state as JSON in a script inside. One alone on a page, or with `data-address`, keeps its
+ * state in the address.
+ */
+export function mount(root: ParentNode = document): void {
+  const all = root.querySelectorAll<HTMLElement>("[data-attractor-explorer]");
+  for (const el of all) {
+    if (el.dataset.mounted) continue;
+    el.dataset.mounted = "1";
+    const text = el.querySelector("script[type='application/json']")?.textContent;
+    const scene = findScene(el.dataset.attractorExplorer ?? "") ?? SCENES[0];
+    const state = text ? (JSON.parse(text) as State) : structuredClone(scene.state);
+    open(pageModel(state), el, el.dataset.address !== undefined || all.length === 1, text ? "" : scene.name);
+  }
+}
+
+export default { render };
+
+if (typeof document !== "undefined") mount();
