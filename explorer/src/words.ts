@@ -41,11 +41,10 @@ export function number(x: number, short = false): string {
 
 export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
 
-/** "tokens 1 and 2", "token 3". */
+/** "tokens 0 and 2", "token 3": counted from zero, as in Python. */
 function tokens(kept: readonly number[]): string {
-  const names = kept.map((t) => t + 1);
-  if (names.length === 1) return `token ${names[0]}`;
-  return `tokens ${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+  if (kept.length === 1) return `token ${kept[0]}`;
+  return `tokens ${kept.slice(0, -1).join(", ")} and ${kept[kept.length - 1]}`;
 }
 
 /** Whether no token scores more than the ones kept. */
@@ -125,7 +124,7 @@ export function contradiction({ solution, problem, selection }: Attractor): stri
   solution.multipliers.forEach((m, j) => {
     if (!(m > 1e-9 * largest)) return;
     const i = problem.sequence[j];
-    const x = (t: number): string => `x${subscript(`${i + 1}${i > 8 || t > 8 ? "," : ""}${t + 1}`)}`;
+    const x = (t: number): string => `x${subscript(`${i}${i > 9 || t > 9 ? "," : ""}${t}`)}`;
     parts.push(`${(m / total).toFixed(2)} (${x(selection[i])} − ${x(problem.token[j])})`);
   });
   return `${parts.join(" + ")} = 0`;

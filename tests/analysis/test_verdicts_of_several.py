@@ -89,7 +89,8 @@ def test_a_file_whose_values_are_no_numbers_is_refused(run, tmp_path):
 
 def test_reports_and_csv_have_every_variant(run, verdict, tmp_path):
     report.write_report(tmp_path / "report", verdict=verdict)
-    assert "decay = 0.95" in (tmp_path / "report" / "direction.svg").read_text()
+    drawn = (tmp_path / "report" / "direction.svg").read_text()
+    assert "decay = 0.95" in drawn.replace("\N{NO-BREAK SPACE}", " ")
     with (tmp_path / "report" / "trials.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 3 * 2 * 3

@@ -229,7 +229,13 @@ def test_without_a_folder_nothing_is_written_and_the_last_line_says_how(run, fil
     assert result.stdout.splitlines()[-1] == f"A report with pictures: {given} --out check-report"
 
 
-def test_an_infeasible_problem_leads_on_and_not_in_a_circle(run, contradictory):
+def test_an_infeasible_problem_leads_on_and_not_in_a_circle(run, tmp_path):
+    # The best tokens contradict each other; training keeps the second of the second sequence, which
+    # a low score alone holds in place.
+    contradictory = tmp_path / "tokens.npz"
+    keys = [[[1.0, 0], [0, 0], [-1, 0]], [[-5, 0], [0, 0], [-1, 0]]]
+    scores = [[1, 0.5, 0], [1, 0.5, 0]]
+    np.savez(contradictory, keys=keys, queries=[[1.0, 0]] * 2, scores=scores, initial=3 * np.eye(2))
     solved = run("solve", contradictory)
     assert f"attractor check {contradictory}\n" in solved.stdout
     checked = run("check", contradictory, *QUICK)
@@ -239,6 +245,17 @@ def test_an_infeasible_problem_leads_on_and_not_in_a_circle(run, contradictory):
     kept = run(*line.partition(": attractor ")[2].split())
     assert kept.exit_code == 0 and "A matrix that selects" in kept.stdout
     assert "Next" not in kept.stdout
+
+
+def test_where_nothing_attracts_no_direction_is_offered(run, contradictory, tmp_path, monkeypatch):
+    checked = run("check", contradictory, *QUICK)
+    assert checked.exit_code == ExitCode.INFEASIBLE
+    said = " ".join(checked.stdout.split())
+    assert "None of the selections reached is locally optimal" in said
+    (line,) = [one for one in checked.stdout.splitlines() if "Next" in one]
+    monkeypatch.chdir(tmp_path)
+    assert run(*line.partition(": attractor ")[2].split()).exit_code == 0
+    assert (tmp_path / "explorer.html").is_file()
 
 
 def test_what_is_suggested_spares_the_folder_that_is_written(monkeypatch):

@@ -45,7 +45,7 @@ def test_neither_intervals_nor_numbers_are_parted(tmp_path):
         ("a name of " + 20 * "x", "y", "z", 46 * "w"),
     ]
     sections = [Section("A", table=Table(("n", "a", "b", "c"), rows))]
-    page = render_page("T", "s", [], sections, figures=tmp_path, footer="f")
+    page = render_page("T", "s", [], sections, figures=tmp_path, footer="f", command="check")
     assert '<td>0.5 <span class="whole">[-0.1, inf]</span></td>' in page
     assert '<td><span class="whole">1.7e-06</span></td><td>5\N{NO-BREAK SPACE}%</td>' in page
     assert '<th scope="row">gd,\N{NO-BREAK SPACE}step\N{NO-BREAK SPACE}10</th>' in page

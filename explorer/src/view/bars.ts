@@ -40,12 +40,12 @@ export class Bars {
             "fill-opacity": kept ? 0.42 : 0.2 });
           if (width > 14) {
             const percent = width > 66 ? ` · ${weight > 0.9995 && weight < 1 ? "99.9+" : fixed(100 * weight, weight > 0.1 ? 0 : 1)} %` : "";
-            this.names.text(`${t + 1}${percent}`, { x: fixed(x + width / 2), y: y + high / 2 + 4, class: kept ? "kept" : "soft" });
+            this.names.text(`${t}${percent}`, { x: fixed(x + width / 2), y: y + high / 2 + 4, class: kept ? "kept" : "soft" });
           }
           x += width;
         });
         if (k) this.edges.take({ x: LEFT - 0.5, y: y - 1, width: WIDTH - LEFT, height: high + 2 });
-        words.push(`sequence ${i + 1}: token ${moment.kept[i] + 1} most`);
+        words.push(`sequence ${i}: token ${moment.kept[i]} most`);
       });
     });
     for (const pool of [this.pieces, this.names, this.marks, this.edges]) pool.done();

@@ -20,7 +20,7 @@ const ROWS: Row[] = [
     if (status === "solved") return [small(gap), "good"];
     return [status === "infeasible" ? "infeasible" : "not settled", "bad"];
   } },
-  { name: "for tokens", of: (a, _, k) => [`${a.runs[k].attractor.selection.map((t) => t + 1).join(" ")}${a.runs[k].attractor.globallyOptimal ? " best" : ""}`] },
+  { name: "for tokens", of: (a, _, k) => [`${a.runs[k].attractor.selection.join(" ")}${a.runs[k].attractor.globallyOptimal ? " best" : ""}`] },
   { name: "support", of: (a, _, k) => solved(a, k, () => {
     const { support } = a.runs[k].attractor.solution;
     return [support.length ? `${support.filter(Boolean).length} of ${support.length}` : "–"];
@@ -29,7 +29,7 @@ const ROWS: Row[] = [
   { name: "keeps", of: (a, moment) => {
     if (!saturated(a.problem, moment.attention)) return ["several", "bad"];
     const good = best(moment.scores, moment.kept);
-    return [`${moment.kept.map((t) => t + 1).join(" ")} ${good ? "best" : "not best"}`, good ? "good" : "bad"];
+    return [`${moment.kept.join(" ")} ${good ? "best" : "not best"}`, good ? "good" : "bad"];
   } },
   { name: "gap of scores", of: (_, moment) => [number(moment.scoreGap)] },
 ];
@@ -61,9 +61,8 @@ export class Certificate {
       write(this.cells[r][k], words);
       set(this.cells[r][k], { class: kind });
     }));
-    const proofs = answers.predicted.filter(({ solution }) => solution.status === "infeasible").slice(0, 1).map((one) =>
-      `Infeasible, as these multipliers show: ${contradiction(one)}.`);
-    write(this.proof, proofs.join(" "));
+    const none = answers.predicted.find(({ solution }) => solution.status === "infeasible");
+    write(this.proof, none ? `No ${letter} keeps the predicted tokens, ${none.selection.join(" ")}, as these multipliers show: ${contradiction(none)}.` : "");
     write(this.kernel, kernel);
   }
 }

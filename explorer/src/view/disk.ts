@@ -109,7 +109,7 @@ export class Disk {
         const color = single ? basinColor(colors, one.selection) : one === predicted[1] ? RUN[1] : SEQUENCE[i % SEQUENCE.length];
         this.ticks.take({ d: `M${this.at(at(RADIUS - 8))}L${this.at(at(RADIUS + 8))}`, stroke: color });
         if (!single && one === predicted[1]) continue;
-        const words = single ? one.selection.map((t) => t + 1).join(" ") : `Wz${subscript(String(i + 1))}`;
+        const words = single ? one.selection.join(" ") : `Wz${subscript(String(i))}`;
         const [u, v] = at(RADIUS + 21);
         if (taken.some(([a, b]) => Math.hypot(a - u, b - v) < 16)) continue;
         taken.push([u, v]);

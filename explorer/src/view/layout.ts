@@ -2,6 +2,12 @@
 
 import { html, write } from "./svg";
 
+const GUIDE = [
+  "Tokens: shape and color are the sequence, size is the attention a token has, the bold number counts it from 0, the other is its score. A band lies between the token kept (whole line) and the first place where another may stand (broken line): that is the margin.",
+  "Rays: whole, the solution for the tokens kept; broken, other selections where training can end. Arrows: p, or W z of every query z (marks not filled), as trained so far.",
+  "The disk: every prompt p, drawn at p / (‖p‖ + 2), so that the rim is infinity. Marks on the rim are where training can end, with the tokens kept there; colors are the starts that end there. A matrix W has more numbers than a disk can show, so it has no basins: train the prompt p to see some.",
+];
+
 export interface Tools {
   scene(name: string): void;
   undo(): void;
@@ -80,6 +86,7 @@ export class Layout {
       this.legend,
       html("div", { class: "time" }, this.play, this.time, this.step),
       html("div", { class: "lower" }, section("Attention", parts.bars), section("", parts.charts), section("Certificate", parts.certificate)),
+      html("details", { class: "guide" }, html("summary", {}, "How to read this"), ...GUIDE.map((words) => html("p", {}, words))),
       this.panel, this.foot, this.said);
   }
 

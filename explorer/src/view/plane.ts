@@ -66,7 +66,7 @@ export class Plane {
     moments.forEach((moment, k) => {
       const single = problem.parameterization === "p";
       for (let i = 0; i < (single ? 1 : problem.keys.length); i++) {
-        const name = single ? "p" : `Wz${subscript(String(i + 1))}`;
+        const name = single ? "p" : `Wz${subscript(String(i))}`;
         this.arrow(answers.direction(moment.point, i), single || k ? RUN[k] : SEQUENCE[i], k, k ? "" : name);
       }
       const run = answers.runs[k];
@@ -80,7 +80,7 @@ export class Plane {
     }));
     this.queries.forEach((mark, i) => {
       set(mark, { transform: this.shift(state.queries[i]),
-        "aria-label": `query ${i + 1} at ${state.queries[i].map((x) => fixed(x, 2)).join(", ")}` });
+        "aria-label": `query ${i} at ${state.queries[i].map((x) => fixed(x, 2)).join(", ")}` });
     });
   }
 
@@ -199,7 +199,7 @@ export class Plane {
     const group = svg("g", { class: "token", tabindex: 0, role: "button", "aria-roledescription": "draggable query", "data-query": i },
       svg("circle", { class: "halo", r: 16 }),
       svg("path", { d: shape(i, 5.5), fill: "var(--panel)", stroke: SEQUENCE[i % SEQUENCE.length], "stroke-width": 2 }),
-      svg("text", { dx: 10, dy: 4, class: "soft" }, `z${subscript(String(i + 1))}`));
+      svg("text", { dx: 10, dy: 4, class: "soft" }, `z${subscript(String(i))}`));
     this.moves(group, () => this.answers.state.queries[i], (to) => this.events.moveQuery(i, to));
     return group;
   }
@@ -224,7 +224,7 @@ export class Plane {
     const r = 4.5 + 9 * Math.sqrt(weight);
     set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.5 + 0.5 * weight, 1) });
     set(label, { dx: fixed(r + 4, 0) });
-    write(number, String(t + 1));
+    write(number, String(t));
     write(second, String(Number(Math.abs(score) < 10 ? score.toFixed(2) : score.toPrecision(3))));
   }
 

@@ -20,7 +20,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
-from attractor.cli.verdicts import has_arrived, most_kept, say_verdict
+from attractor.cli.verdicts import has_arrived, most_kept, say_unsettled, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, check_paths, existing_file
@@ -56,6 +56,7 @@ def check(
         existing_file(file, LoadedTokens.missing)
 
         from attractor.analysis import verify
+        from attractor.attention.heads.named import is_linear
         from attractor.cli.inputs import (
             GIVEN,
             NAMED,
@@ -105,19 +106,23 @@ def check(
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
             say_verdict(current, verdict)
+            say_unsettled(current, verdict)
             if not (infeasible or has_arrived(verdict)):
                 longer = current.again(steps=4 * how.steps)
                 current.suggest(longer, "to see whether training gets there")
+        numbers = loaded.tokens.instance_numbers
         if infeasible:
             current.exit_code = ExitCode.INFEASIBLE
             kept = None if verdict is None else most_kept(verdict)
             if kept is not None:
                 why = "for the direction of tokens that training keeps instead"
                 current.suggest(f"attractor solve {shlex.quote(str(file))} --selection {kept}", why)
+            elif verdict is not None and len(numbers) == 1 and is_linear(loaded.head):
+                page = f"attractor explore {shlex.quote(str(file))} --out explorer.html"
+                current.suggest(page, "a page that shows where attention stays instead")
         elif predicted is None and verdict is not None and not verdict.feasible.any():
             current.exit_code = ExitCode.INFEASIBLE
         prediction = None if predicted is None else predicted.solution
-        numbers = loaded.tokens.instance_numbers
         if out is None:
             current.result(**report_summary(prediction, verdict, numbers))
             current.unwritten()

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from attractor.cli.options import (
-    OPTIMIZER_HELP,
     Json,
     OptionalLearningRate,
     Quiet,
@@ -45,7 +44,8 @@ def explore(
         list[str] | None,
         typer.Option(
             help="The optimizer; twice for two side by side; default: that of the file, or "
-            f"normalized gradient descent. {OPTIMIZER_HELP}."
+            "normalized gradient descent: gd, ngd, md:p=1.5, sign_descent, "
+            "greedy_coordinate_descent, spectral_descent. A page computes these alone."
         ),
     ] = None,
     lr: OptionalLearningRate = None,
@@ -121,15 +121,18 @@ def explore(
                 norm=norm,
                 selection=select(loaded, file, selection)[0] if named else None,
                 projection=projection,
+                title=title or file.stem,
             )
         write_file(out, page_of(state, title))
         count = sum(map(len, state["keys"]))
-        current.say(f"{len(state['keys'])} sequences with {count} tokens.")
+        sequences = len(state["keys"])
+        current.say(f"{sequences} sequence{'s' * (sequences > 1)} with {count} tokens.")
         plane = state.get("projection")
         if plane is not None:
             current.say(
                 f"Seen in {plane['words']}; {plane['hidden']:.1%} of the squared distances between "
-                "tokens are hidden."
+                "tokens are hidden. Nothing can be dragged there; --scene NAME writes a page on "
+                "which everything can."
             )
         current.wrote(
             "page",

@@ -15,6 +15,8 @@ from attractor.geometry import Geometry, get_geometry
 from attractor.geometry.loading import spelling_of
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from attractor.analysis import Verdict
     from attractor.training import Trajectory
 
@@ -43,17 +45,36 @@ def has_arrived(verdict: Verdict) -> bool:
 def most_kept(verdict: Verdict) -> str | None:
     """The tokens that most trials of one data set ended on, as ``--selection`` takes them.
 
-    None where no matrix keeps them, there are several data sets, or too many tokens for a line.
+    None where no matrix keeps them, nothing attracts there (more steps then lead elsewhere), there
+    are several data sets, or too many tokens for a line.
     """
     reached = verdict.data["reached"]
     trials = reached.transpose("instance", "seed", ...).to_numpy()
     if len(trials) > 1 or trials[0, 0].size > _MOST_TOKENS:
         return None
-    kept = trials[0][verdict.feasible.to_numpy()[0] & (trials[0] >= 0).all((1, 2))]
+    possible = (verdict.feasible & _attracting(verdict)).transpose("instance", "seed").to_numpy()
+    kept = trials[0][possible[0] & (trials[0] >= 0).all((1, 2))]
     if not len(kept):
         return None
     each, counts = np.unique(kept.reshape(len(kept), -1), axis=0, return_counts=True)
     return ",".join(map(str, each[counts.argmax()]))
+
+
+def _attracting(verdict: Verdict) -> xr.DataArray:
+    """Which trials are at a locally optimal selection, as far as that is known."""
+    known = "locally_optimal" in verdict.data
+    return verdict.locally_optimal if known else verdict.feasible
+
+
+def say_unsettled(current: Session, verdict: Verdict) -> None:
+    """Says it where no trial is at a selection that attracts: their direction is no limit."""
+    if not (has_arrived(verdict) or bool(_attracting(verdict).any())):
+        share = float(verdict.selected_probability.median())
+        current.say(
+            "None of the selections reached is locally optimal, so that none of them attracts: "
+            "attention goes elsewhere with more steps, or stays between several tokens for ever "
+            f"(those reached have {100 * share:.0f} % of it now)."
+        )
 
 
 def norm_option(geometry: Geometry | None) -> str:

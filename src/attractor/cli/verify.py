@@ -12,7 +12,13 @@ from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
-from attractor.cli.verdicts import has_arrived, longer_training, naming_norms, say_verdict
+from attractor.cli.verdicts import (
+    has_arrived,
+    longer_training,
+    naming_norms,
+    say_unsettled,
+    say_verdict,
+)
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
@@ -59,6 +65,7 @@ def verify(
         with naming_norms(current, geometry):
             verdict = verify_run(trajectory, geometry=norm)
         say_verdict(current, verdict)
+        say_unsettled(current, verdict)
         if not has_arrived(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"
             current.suggest(longer_training(trajectory), why)

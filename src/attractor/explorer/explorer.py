@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attractor.checks import check_count, check_path, check_text
 from attractor.explorer import answers, reading
 from attractor.explorer.page import embedded, page_of
-from attractor.explorer.state import State, check_state
+from attractor.explorer.state import PARAMETERIZATIONS, State, check_state
 from attractor.storage import OutputFile, check_paths, write_file
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ class Explorer:
     @state.setter
     def state(self, value: State) -> None:
         self._state = check_state(value)
+
+    def __repr__(self) -> str:
+        trained = PARAMETERIZATIONS[self.state["parameterization"]]
+        return (
+            f"<Explorer of {sum(map(len, self.state['keys']))} tokens, {trained} trained: the last "
+            "line of a notebook's cell shows it, .save('page.html') writes a page>"
+        )
 
     def _repr_html_(self) -> str:
         """An element that the script of the explorer fills, where a page loads it."""

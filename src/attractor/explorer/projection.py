@@ -205,8 +205,7 @@ def _pair(
 
 
 def _words(selection: list[int]) -> str:
-    """Tokens counted from one, as a page counts them."""
-    return "tokens " + ", ".join(str(token + 1) for token in selection)
+    return "tokens " + ", ".join(map(str, selection))
 
 
 def _directions(W: Float[np.ndarray, "d e"], tokens: Tokens) -> Float[np.ndarray, "d n"]:

@@ -17,7 +17,7 @@ from attractor.plots.pairs import shared_legend
 TOGETHER = 3
 """Runs that share axes; more of them would hide one another."""
 _MOST_ROWS = 12
-_NAME = 18
+_NAME = 22
 """Letters of a name that fit beside a row."""
 _TITLES = 96
 """Letters that fit above the panels of a row, in all."""
@@ -96,7 +96,7 @@ def _a_row_each(
             axes.set_xlabel("")
         _share(column, _TITLES // len(panels))
     for name, row in zip(names, places, strict=True):
-        row[0].set_ylabel(_wrapped(name, _NAME), fontsize=7)
+        row[0].set_ylabel(_wrapped(name.replace(", ", ",\n"), _NAME), fontsize=7)
     some = "" if len(names) == len(runs) else f"; {len(names)} of {len(runs)} runs are drawn"
     band = "blue: median over trials, and 10th to 90th percentile"
     _say(figure, f"{band} ({trials}); gray: the other runs{some}", trials)
