@@ -177,6 +177,16 @@ def test_below_saturation_nothing_is_said_of_norms():
     assert answer(data).outcome == "none of these"
 
 
+def test_steps_uphill_maximize_nothing():
+    data = row({"l_inf": 0.985, "l_3": 0.9})
+    data["loss_rise"] = ("instance", np.full(COUNT, -0.4))
+    assert answer(data).norm == "l_inf"
+    data["loss_rise"][:] = 0.3
+    found = answer(data)
+    assert (found.outcome, found.norm) == ("not settled", "")
+    assert "30 % higher than at the start" in found.reason and "subtracted" in found.remedy
+
+
 def test_what_has_not_left_its_start_has_not_begun():
     data = row({"frobenius": 0.5, "l_3": 0.4}, movement=1e-9)
     data["displacement"] = ("instance", np.full(COUNT, 0.02))

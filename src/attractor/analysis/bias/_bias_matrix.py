@@ -203,7 +203,7 @@ def _measure(
     recorded = np.full((len(rows), records), np.nan)
     sizes = np.full((len(rows), len(instances), records), np.nan)
     ratios_halfway = np.full(curves.shape[:3], np.nan)
-    movement, displacement, smallest = np.full((3, *number.shape), np.nan)
+    movement, displacement, smallest, rise = np.full((4, *number.shape), np.nan)
     for row, (method, run, W) in enumerate(zip(rows, runs, weights, strict=True)):
         own = np.s_[records - W.shape[1] :]  # shorter runs are filled up in front
         taken, start = run.steps[1:], whole[row][:, 0]
@@ -212,6 +212,8 @@ def _measure(
         sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()[:, 1:]
         movement[row] = _relative_change(W[:, middle], W[:, -1], W[:, -1])
         displacement[row] = _relative_change(start, W[:, -1], start)
+        loss = run.data["loss"].isel(seed=0).transpose("instance", "step").to_numpy()
+        rise[row] = (loss[:, -1] - loss[:, 0]) / np.abs(loss[:, 0])
         for instance in instances:
             problem = solutions.problem[int(number[row, instance])]
             smallest[row, instance] = smallest_margin(problem.margins(W[instance, -1:]), problem)[0]
@@ -235,6 +237,7 @@ def _measure(
         "trained": (trial, status == TrialStatus.TRAINED),
         "movement": (trial, movement),
         "displacement": (trial, displacement),
+        "loss_rise": (trial, rise),
         "smallest_margin": (trial, smallest),
         "own_norm": ("optimizer", [_name(row.own_norm) for row in rows]),
         "steps": ("optimizer", [row.steps or steps for row in rows]),

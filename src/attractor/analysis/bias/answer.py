@@ -33,6 +33,8 @@ CERTIFIED = 1e-3
 """Relative gap of solutions up to which ratios to them are compared."""
 _MORE = "More steps may settle it"
 _ANOTHER = "Another norm may be its own: give it, as --norm module:name or in geometries=[...]"
+_RISEN = 0.01
+"""A rise of the loss, in units of that at the start, from which steps go uphill."""
 _SMALLER = "Try a smaller step, or fewer steps"
 _MOST_STOPPED = 0.25
 _STILL_MOVING = 0.05
@@ -89,7 +91,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
 
     0. If no ratio is 0.97 or more, and W has changed by less than it was large at the start, the
        ratios are in part those of the start: the outcome is "has not begun", in words "not far
-       enough from its start".
+       enough from its start". If the loss is higher than at the start, by a hundredth of it in the
+       median, the answer is "not settled": theory is one of descent.
     1. Runs that terminated or diverged are left out: their ratio is that of where rounding
        stopped them. If more than a quarter did, the answer is "not settled".
     2. There must be enough data sets for an interval at all, and the margin problems solved to a
@@ -112,8 +115,9 @@ def answer(row: xr.Dataset) -> NormAnswer:
 
     Args:
         row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
-            ``movement`` and, where they are known, ``displacement`` and ``smallest_margin`` over
-            instance, as is ``gap`` over (norm, instance). Norms without numbers are not compared.
+            ``movement`` and, where they are known, ``displacement``, ``loss_rise`` and
+            ``smallest_margin`` over instance, as is ``gap`` over (norm, instance). Norms without
+            numbers are not compared.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -124,6 +128,8 @@ def answer(row: xr.Dataset) -> NormAnswer:
     finite = np.isfinite(end).all(0) & np.isfinite(before).all(0)
     usable = moving & finite
     count, total = int(usable.sum()), usable.size
+    if (uphill := _uphill(row, finite & row["trained"].values)) is not None:
+        return uphill
     if (at_start := _at_start(row, end, finite & row["trained"].values)) is not None:
         return at_start
     if count < (1 - _MOST_STOPPED) * total:
@@ -165,6 +171,20 @@ def answer(row: xr.Dataset) -> NormAnswer:
         return found
     margin = float(np.median(row["smallest_margin"].values[usable]))
     return _unsaturated(found, margin) if margin < SATURATED else found
+
+
+def _uphill(row: xr.Dataset, trained: Bool[np.ndarray, "instance"]) -> NormAnswer | None:
+    """The answer where the loss became larger: a sign that is missing, as a rule."""
+    if "loss_rise" not in row or not trained.any():
+        return None
+    rise = float(np.median(row["loss_rise"].values[trained]))
+    if not rise > _RISEN:
+        return None
+    return _unsettled(
+        f"the loss is {100 * rise:.2g} % higher than at the start, so that these steps go uphill",
+        int(trained.sum()),
+        "See whether updates are to be subtracted, as by optax.scale(-1), or take smaller steps",
+    )
 
 
 def _at_start(

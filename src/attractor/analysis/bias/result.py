@@ -42,17 +42,17 @@ class BiasMatrix(Plotted, Printed):
 
     Attributes:
         data: Labeled numbers. Over (optimizer, norm, instance): ``margin_ratio`` at the last step,
-            ``margin_ratio_halfway``, and ``gap``, the certified gap of the solution it is
-            relative to. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the
-            ``step`` of (optimizer, record). Over (optimizer, instance): ``status``, ``trained``,
-            ``W`` at the last step, ``movement``, its relative change over the second half of the
-            run, ``displacement``, its change in units of its size at the start,
-            ``smallest_margin`` at the last step; with a record ``norm_of_W``, in the own norm, or
-            Frobenius where none is known. Over optimizer: ``own_norm``, empty where none is known,
-            ``steps``, ``parameterization``, ``settings``, ``reads``, ``step_size``, NaN where it is
-            not known, and ``raised_from``, the row whose step size was raised for this one, empty
-            for none. ``reached``: the token that
-            each row attends to at the end, -1 for several.
+            ``margin_ratio_halfway``, and ``gap``, the certified gap of the solution it is relative
+            to. Over (optimizer, norm, instance, record): ``margin_ratio_curve``, at the ``step`` of
+            (optimizer, record). Over (optimizer, instance): ``status``, ``trained``, ``W`` at the
+            last step, ``movement``, its relative change over the second half of the run,
+            ``displacement``, its change in units of its size at the start, ``loss_rise``, that of
+            the loss in units of it at the start, ``smallest_margin`` at the last step; with a
+            record ``norm_of_W``, in the own norm, or Frobenius where none is known. Over optimizer:
+            ``own_norm``, empty where none is known, ``steps``, ``parameterization``, ``settings``,
+            ``reads``, ``step_size``, NaN where it is not known, and ``raised_from``, the row whose
+            step size was raised for this one, empty for none. ``reached``: the token that each row
+            attends to at the end, -1 for several.
     """
 
     width: ClassVar[int] = 80
