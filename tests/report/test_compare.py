@@ -165,6 +165,23 @@ def test_what_cannot_be_compared(verdict, tmp_path, second, words):
         at.compare(verdict, given)
 
 
+def test_more_data_sets_of_the_same_matrix(rng):
+    ratios = rng.uniform(0.3, 0.4, size=(2, 20))
+    more = np.concatenate([ratios, rng.uniform(0.3, 0.4, size=(2, 10))], 1)
+    ratios, more = (one + np.array([[0.6], [0]]) for one in (ratios[:, :5], more))
+    sides = [matrix(one) for one in (ratios, more)]
+    for one in sides:
+        trials = ("optimizer", "instance")
+        one.data["trained"] = (trials, np.ones((1, one.data.sizes["instance"]), bool))
+        one.data["movement"] = (trials, np.ones((1, one.data.sizes["instance"])))
+        one.data["margin_ratio_halfway"] = one.data["margin_ratio"]
+        one.data["own_norm"] = ("optimizer", [""])
+    found = at.compare(*sides)
+    assert "Of 5 and 30 data sets 5 are on both sides" in found.pairing
+    assert found.texts["answer"][0] == "not settled" != found.texts["answer"][1]
+    assert any(line.startswith("answer: not settled in first") for line in found.findings())
+
+
 def test_what_agrees_pair_by_pair_is_the_same_and_intervals_stay_whole(rng):
     ratios = rng.uniform(size=(2, 3))  # too few data sets for an interval
     found = at.compare(matrix(ratios), matrix(ratios))

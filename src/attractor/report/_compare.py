@@ -35,6 +35,9 @@ _PAIRED = (
     "Paired by {unit}: differences are medians of those of the same {unit}. Intervals are order "
     "statistics and hold for any distribution, with 95 % each."
 )
+_PARTLY = (
+    " Of {first} and {second} data sets {both} are on both sides, and numbers are of these alone."
+)
 _UNPAIRED = (
     "Not paired, as {why}: differences are those of medians, and their intervals are wider. All "
     "hold for any distribution, with 95 % each."
@@ -220,12 +223,22 @@ def _differing(first: Any, second: Any) -> dict[str, tuple[str, str]]:
     return {name: both for name, both in values.items() if both[0] != both[1]}
 
 
+def _data_sets(side: Side) -> set[int]:
+    """The numbers of the data sets of a side."""
+    known = [one["instance"].values for one in side.studies.values() if "instance" in one.coords]
+    return set(np.concatenate(known).tolist()) if known else set()
+
+
 def _pairing(a: Side, b: Side, numbers: Sequence[ComparedNumber]) -> str:
     if not a.studies:
         return "" if a.kind == CLAIMS or not numbers else _SINGLE
     if a.same_trials and a.same_trials == b.same_trials:
-        several = any(one.sizes.get("instance", 1) > 1 for one in a.studies.values())
-        return _PAIRED.format(unit="data set" if several else "seed")
+        counts = [_data_sets(side) for side in (a, b)]
+        paired = _PAIRED.format(unit="data set" if max(map(len, counts)) > 1 else "seed")
+        both = counts[0] & counts[1]
+        if counts[0] == counts[1]:
+            return paired
+        return paired + _PARTLY.format(first=len(counts[0]), second=len(counts[1]), both=len(both))
     known = bool(a.same_trials and b.same_trials)
     why = "their data or seeds differ" if known else "it is not known whether their data agree"
     return _UNPAIRED.format(why=why)

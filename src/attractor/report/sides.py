@@ -127,7 +127,12 @@ def _of_matrix(matrix: BiasMatrix, provenance: Provenance | None = None) -> Side
     }
     same = "; ".join(f"{name} {value}" for name, value in attributes.items())
     settings = attributes | each if provenance is None else _made_with(provenance) | each
-    return Side(MATRIX, settings, studies, same_trials=same)
+    answers = {
+        "answer" if len(studies) == 1 else f"{method}: answer": matrix.answer(method).verdict
+        for method, data in studies.items()
+        if {"trained", "movement"} <= set(data.data_vars)
+    }
+    return Side(MATRIX, settings, studies, texts=answers, same_trials=same)
 
 
 def _of_folder(argument: str, folder: Path) -> Side:
