@@ -117,7 +117,7 @@ def check(
             if kept is not None:
                 why = "for the direction of tokens that training keeps instead"
                 current.suggest(f"attractor solve {shlex.quote(str(file))} --selection {kept}", why)
-            elif verdict is not None and len(numbers) == 1 and is_linear(loaded.head):
+            elif loaded.head is not None and is_linear(loaded.head) and len(numbers) == 1:
                 page = f"attractor explore {shlex.quote(str(file))} --out explorer.html"
                 current.suggest(page, "a page that shows where attention stays instead")
         elif predicted is None and verdict is not None and not verdict.feasible.any():
