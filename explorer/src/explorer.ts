@@ -293,7 +293,7 @@ export class Explorer {
     write(layout.title, state.title ?? "Drag a token, watch the attractor move");
     write(layout.point, [state.point, state.source && `(${state.source})`].filter(Boolean).join(" "));
     write(layout.tokensCaption, state.projection ? state.projection.words
-      : `drag them; size is attention, bold the number, then the score${state.labels ? " y⟨v, x⟩" : ""}`);
+      : `drag; size: attention, bold: number, then score${state.labels ? " y⟨v, x⟩" : ""}`);
     layout.undo.disabled = !this.past.length;
     layout.redo.disabled = !this.future.length;
     this.showLegend();
