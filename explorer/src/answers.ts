@@ -176,7 +176,7 @@ export class Answers {
   private scoresOf({ heads, steps }: Pick<Run, "heads" | "steps">, row: number): number[][] {
     const at = row < 0 ? steps.length + row : row;
     const d = heads!.length / steps.length;
-    return core.headScores({ ...problemOf(this.state) }, heads!.subarray(at * d, (at + 1) * d));
+    return core.headScores(problemOf(this.state), heads!.subarray(at * d, (at + 1) * d));
   }
 
   /** All selections of best tokens, where some are tied. */
@@ -198,11 +198,10 @@ export class Answers {
     const supports = state.parameterization === "pv"
       ? core.headSupport(problemOf(state), selection).supports : undefined;
     return core.attractorOf(problem, norm, selection, supports, (i, t) =>
-      equal(problem.scores[i][t], problem.scores[i][selection[i]]));
+      core.ties(problem.scores[i][t], problem.scores[i][selection[i]]));
   }
 }
 
-const equal = (a: number, b: number): boolean => Math.abs(a - b) <= 8 * Number.EPSILON * (Math.abs(a) + Math.abs(b));
 const least = (a: Attractor, b: Attractor): Attractor => (b.solution.value < a.solution.value ? b : a);
 
 function given(problem: Problem, path: NonNullable<State["paths"]>[number], width: number): Omit<Path, "parameterSize"> {

@@ -217,10 +217,7 @@ export class Explorer {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.dragging = false;
-    if (this.entry() === this.saved) return;
-    this.past.push(this.saved);
-    this.future = [];
-    this.restore(this.state);
+    if (this.entry() !== this.saved) this.replace(this.state);
   }
 
   private replace(state: State): void {
@@ -267,8 +264,6 @@ export class Explorer {
     this.model.set("state", structuredClone(this.state));
     this.model.save_changes();
     if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
-    this.layout.undo.disabled = !this.past.length;
-    this.layout.redo.disabled = !this.future.length;
     this.layout.say(this.verdict);
     this.host.dispatchEvent(new CustomEvent("explorer-change", { detail: this.state, bubbles: true, composed: true }));
   }

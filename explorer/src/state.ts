@@ -1,8 +1,8 @@
 // What a page shows, as plain JSON: the contract between Python, notebooks, addresses and pages.
 // `attractor/explorer/state.py` checks the same on the other side; version 1 may only grow.
 
-
 import type { Problem } from "./core/problem";
+
 /** What is trained: a prompt, the matrix, its factors W = K Q^T, or a prompt with the head v. */
 export type Parameterization = "p" | "W" | "KQ" | "pv";
 

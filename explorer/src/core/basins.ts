@@ -7,12 +7,11 @@ import { Gradient } from "./gradient";
 import { vector } from "./linear";
 import { normFor, makeStep } from "./optimizers";
 import type { Training } from "../state";
-import type { Problem } from "./problem";
+import { ties, type Problem } from "./problem";
 
 const SATURATED = 0.99;
 const OPPOSING = Math.log(0.01);
 const ACTIVE = 1e-6;
-const TIE = 8 * Number.EPSILON;
 const CHECK_EVERY = 8;
 /** Steps of the library after which runs are first judged. */
 const STEPS = 1000;
@@ -29,8 +28,6 @@ interface Pulls {
   sequence: number[];
   log: number[];
 }
-
-const ties = (a: number, b: number): boolean => Math.abs(a - b) <= TIE * (Math.abs(a) + Math.abs(b));
 
 export class Basins {
   readonly found: Held[] = [];
@@ -150,50 +147,3 @@ export class Basins {
 }
 
 const softplus = (x: number): number => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x)));
-
-/** What a cell of a picture holds where it is no number of `found`. */
-export const [NOT_SETTLED, OUTSIDE, UNKNOWN] = [-1, -2, -3];
-
-/**
- * Numbers of selections over a square of cells, which grow finer: a cell is followed where those
- * around it differ, and stands for its neighbors until then. With `exact` all cells are followed
- * in the end, each by itself; without, those between equal ones are left as they look.
- */
-export function* picture(
-  basins: Basins, side: number, start: (x: number, y: number) => ArrayLike<number> | null, most: number, exact: boolean,
-): Generator<Int16Array, Int16Array> {
-  const numbers = new Int16Array(side * side).fill(UNKNOWN);
-  const known = new Uint8Array(side * side); // 1: followed, 2: like all around it
-  for (let size = 8; size >= (exact ? 0 : 1); size = size > 1 ? size / 2 : size - 1) {
-    const step = Math.max(size, 1);
-    for (let y = 0; y < side; y += step) {
-      for (let x = 0; x < side; x += step) {
-        const k = y * side + x;
-        if (known[k] === 1 || (size > 0 && known[k])) continue;
-        const from = start(x, y);
-        if (from && size > 0 && size < 8 && agree(x, y, 2 * size)) {
-          known[k] = 2;
-          continue;
-        }
-        numbers[k] = from ? (basins.follow(from, most)?.index ?? NOT_SETTLED) : OUTSIDE;
-        known[k] = 1;
-        if (!from) continue;
-        for (let b = y; b < Math.min(y + size, side); b++) {
-          for (let a = x; a < Math.min(x + size, side); a++) if (!known[b * side + a]) numbers[b * side + a] = numbers[k];
-        }
-        yield numbers;
-      }
-    }
-  }
-  return numbers;
-
-  /** Whether the corners of the coarser square around a cell are known, and equal to what stands in it. */
-  function agree(x: number, y: number, size: number): boolean {
-    const [left, top] = [x - (x % size), y - (y % size)];
-    for (const [a, b] of [[left, top], [left + size, top], [left, top + size], [left + size, top + size]]) {
-      const k = b * side + a;
-      if (a < side && b < side && numbers[k] !== OUTSIDE && (!known[k] || numbers[k] !== numbers[y * side + x])) return false;
-    }
-    return numbers[y * side + x] >= NOT_SETTLED;
-  }
-}

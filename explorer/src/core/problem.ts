@@ -61,6 +61,9 @@ export const headScores = (problem: Problem, v: ArrayLike<number>): number[][] =
 
 const TIE = 8 * Number.EPSILON;
 
+/** Whether scores are equal, to rounding. */
+export const ties = (a: number, b: number): boolean => Math.abs(a - b) <= TIE * (Math.abs(a) + Math.abs(b));
+
 /** The tokens of the highest score of a sequence, to rounding. */
 export function bestTokens(row: readonly number[]): number[] {
   const top = Math.max(...row);

@@ -1,5 +1,6 @@
 // The page as one picture: SVG with its style inside, and PNG made of it.
 
+import { RADIUS, SIZE } from "../view/disk";
 import { html, svg } from "../view/svg";
 
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin",
@@ -37,7 +38,7 @@ export function sheetSvg(sheet: Sheet): string {
   sheet.pictures.forEach((picture, k) => {
     const x = GAP + k * (SIDE + 12);
     if (picture.below && picture.below.width > 1) {
-      const inset = (SIDE * (440 - 2 * 184)) / 2 / 440;
+      const inset = (SIDE * (SIZE - 2 * RADIUS)) / 2 / SIZE;
       const clip = `round${k}`;
       const side = SIDE - 2 * inset;
       out.append(svg("clipPath", { id: clip }, svg("circle", { cx: x + SIDE / 2, cy: y + SIDE / 2, r: side / 2 })),

@@ -9,7 +9,7 @@ import { rounded } from "./plane";
 import { BASIN, RUN, SEQUENCE } from "./style";
 import { fixed, line, Pool, set, shape, svg } from "./svg";
 
-const SIZE = 440;
+export const SIZE = 440;
 const HALF = SIZE / 2;
 const SHADE = 150; // of 255
 export const RADIUS = 184;

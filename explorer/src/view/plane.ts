@@ -220,7 +220,7 @@ export class Plane {
     const still = this.answers.state.projection ? " still" : "";
     const [x, y] = this.answers.place(key);
     set(group, { transform: this.shift([x, y]), class: `token${kept ? " kept" : ""}${still}`,
-      "aria-label": `token ${t + 1} of sequence ${i + 1}, score ${fixed(score, 2)}, attention ${fixed(weight, 2)}, at ${fixed(x, 2)}, ${fixed(y, 2)}` });
+      "aria-label": `token ${t} of sequence ${i}, score ${fixed(score, 2)}, attention ${fixed(weight, 2)}, at ${fixed(x, 2)}, ${fixed(y, 2)}` });
     const r = 4.5 + 9 * Math.sqrt(weight);
     set(path, { d: shape(i, Math.round(4 * r) / 4), "fill-opacity": fixed(0.5 + 0.5 * weight, 1) });
     set(label, { dx: fixed(r + 4, 0) });

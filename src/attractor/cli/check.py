@@ -20,7 +20,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
-from attractor.cli.verdicts import has_arrived, most_kept, say_unsettled, say_verdict
+from attractor.cli.verdicts import has_arrived, most_kept, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, check_paths, existing_file
@@ -106,7 +106,6 @@ def check(
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
             say_verdict(current, verdict)
-            say_unsettled(current, verdict)
             if not (infeasible or has_arrived(verdict)):
                 longer = current.again(steps=4 * how.steps)
                 current.suggest(longer, "to see whether training gets there")

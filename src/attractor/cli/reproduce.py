@@ -129,9 +129,7 @@ def _figure(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_figure
     from attractor.provenance.arguments import check_arguments
 
-    file, provenance, data, *of_reports, current = request
-    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
-        _check_given(option, given, "")
+    file, provenance, data, current = _without_code(request)
     figure = get_figure(provenance.name)
     arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
     took = arguments.pop("source", None)
@@ -149,9 +147,7 @@ def _claims(request: _Request) -> Reproduction:
     from attractor.papers.reproduction import reproduce_claims
     from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
 
-    file, provenance, data, *of_reports, current = request
-    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
-        _check_given(option, given, "")
+    file, provenance, data, current = _without_code(request)
     known = all_claims()
     names = several(word(*known), len(known))
     arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
@@ -196,6 +192,14 @@ def _report(request: _Request) -> Reproduction:
     if command.takes_more:
         taken[command.takes_more] = checkpoints or None
     return reproduce_report(file, provenance, command, arguments | taken)
+
+
+def _without_code(request: _Request) -> tuple[Path, Provenance, list[Path], Session]:
+    """A request of what is made from data alone: checkpoints and code are refused."""
+    file, provenance, data, *of_reports, current = request
+    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
+        _check_given(option, given, "")
+    return file, provenance, data, current
 
 
 def _one(data: list[Path], made_from: str) -> Path | None:

@@ -31,6 +31,13 @@ def say_verdict(current: Session, verdict: Verdict) -> None:
     table = verdict.table()
     table.caption = None
     current.say(table, *verdict_sentences(verdict))
+    if not (has_arrived(verdict) or bool(_attracting(verdict).any())):
+        share = float(verdict.selected_probability.median())
+        current.say(
+            "None of the selections reached is locally optimal, so that none of them attracts: "
+            "attention goes elsewhere with more steps, or stays between several tokens for ever "
+            f"(those reached have {100 * share:.0f} % of it now)."
+        )
 
 
 def has_arrived(verdict: Verdict) -> bool:
@@ -64,17 +71,6 @@ def _attracting(verdict: Verdict) -> xr.DataArray:
     """Which trials are at a locally optimal selection, as far as that is known."""
     known = "locally_optimal" in verdict.data
     return verdict.locally_optimal if known else verdict.feasible
-
-
-def say_unsettled(current: Session, verdict: Verdict) -> None:
-    """Says it where no trial is at a selection that attracts: their direction is no limit."""
-    if not (has_arrived(verdict) or bool(_attracting(verdict).any())):
-        share = float(verdict.selected_probability.median())
-        current.say(
-            "None of the selections reached is locally optimal, so that none of them attracts: "
-            "attention goes elsewhere with more steps, or stays between several tokens for ever "
-            f"(those reached have {100 * share:.0f} % of it now)."
-        )
 
 
 def norm_option(geometry: Geometry | None) -> str:

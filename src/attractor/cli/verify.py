@@ -16,7 +16,6 @@ from attractor.cli.verdicts import (
     has_arrived,
     longer_training,
     naming_norms,
-    say_unsettled,
     say_verdict,
 )
 from attractor.errors import InvalidInputError
@@ -65,7 +64,6 @@ def verify(
         with naming_norms(current, geometry):
             verdict = verify_run(trajectory, geometry=norm)
         say_verdict(current, verdict)
-        say_unsettled(current, verdict)
         if not has_arrived(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"
             current.suggest(longer_training(trajectory), why)
