@@ -28,36 +28,19 @@ from attractor.margin.relaxed import relaxed_problem
 
 HERE = Path(__file__).parent
 SMALL = "--small" in sys.argv
-NORMS = {
-    "p": [
-        "frobenius",
-        "l_1",
-        "l_1.1",
-        "l_1.25",
-        "l_1.5",
-        "l_1.75",
-        "l_2.5",
-        "l_3",
-        "l_4",
-        "l_inf",
-        "l_1.02",
-        "l_7",
-    ],
-    "W": [
-        "frobenius",
-        "l_1",
-        "l_1.1",
-        "l_1.25",
-        "l_1.5",
-        "l_1.75",
-        "l_2.5",
-        "l_3",
-        "l_4",
-        "l_inf",
-        "spectral",
-        "nuclear",
-    ],
-}
+ENTRYWISE = [
+    "frobenius",
+    "l_1",
+    "l_1.1",
+    "l_1.25",
+    "l_1.5",
+    "l_1.75",
+    "l_2.5",
+    "l_3",
+    "l_4",
+    "l_inf",
+]
+NORMS = {"p": [*ENTRYWISE, "l_1.02", "l_7"], "W": [*ENTRYWISE, "spectral", "nuclear"]}
 
 
 def problem(rng: np.random.Generator, family: str, kind: str) -> dict[str, Any]:
