@@ -42,9 +42,10 @@ def adam(
     eps it becomes gradient descent with momentum; no geometry is known for it. Squares of gradients
     underflow below 1e-162, so that an eps below 1e-150 is not exact where 0 is.
 
-    With ``b1 = b2 = 0`` it is sign descent, with ``b2 = 0`` alone the memory divided by the size of
-    the last gradient. ``weight_decay`` is what it is for every optimizer here, and so is divided by
-    the root of squares, too; that of AdamW is ``declare(optax.adamw(...), geometry=None)``.
+    With ``b1 = b2 = 0`` it is sign descent. With ``b2 < b1^2`` steps are not bounded: the memory
+    outlives that of squares, and steps grow as gradients fall. ``weight_decay`` is what it is for
+    every optimizer here, part of the gradient, and so is divided by the root of squares, too; that
+    of AdamW is ``declare(optax.adamw(...), geometry=None)``.
 
     Args:
         learning_rate: The step size, positive.
