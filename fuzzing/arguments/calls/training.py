@@ -71,9 +71,12 @@ def _optimizers() -> Iterator[Call]:
     yield Call(at.polyak_step, takes=TAKES)
     yield Call(
         at.newton_schulz_values, values=np.array([0.1, 1.0]), coefficients=(1.5, -0.5, 0.0),
-        takes=TAKES | {"values": "array real sequence"},
+        takes=TAKES | {"values": "array real sequence"}, nan=True,
     )  # fmt: skip
-    yield Call(at.by_parameter, parts={"W": ex.STEP}, default=ex.STEP)
+    yield Call(
+        at.by_parameter, parts={"W": "muon"}, default="adam",
+        blames={"parts": "optimizer spelling", "default": "optimizer spelling"},
+    )  # fmt: skip
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})

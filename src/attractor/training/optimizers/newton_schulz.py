@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.checks import check_choice, check_count, check_number, shown, suggest
+from attractor.checks import check_choice, check_count, shown, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
 from attractor.precision import as_float64
@@ -125,9 +125,10 @@ def newton_schulz_values(
         raise InvalidInputError(
             "values", "some are not from 0 to 1", "Divide singular values by the Frobenius norm"
         )
-    for a, b, c in _triples(coefficients, iterations, "iterations"):
-        square = x**2
-        x = (a + (b + c * square) * square) * x
+    with np.errstate(over="ignore", invalid="ignore"):  # coefficients of one's own may diverge
+        for a, b, c in _triples(coefficients, iterations, "iterations"):
+            square = x**2
+            x = (a + (b + c * square) * square) * x
     return x
 
 
@@ -174,7 +175,8 @@ def polar_factor(
     if check_choice("method", method, ("exact", "newton-schulz")) == "newton-schulz":
         triples = _triples(coefficients, iterations, argument)
         return PolarFactor(triples, _written(coefficients))
-    given = {argument: iterations is not None, "coefficients": coefficients != _DEFAULT}
+    by_default = isinstance(coefficients, str) and coefficients == _DEFAULT
+    given = {argument: iterations is not None, "coefficients": not by_default}
     if any(given.values()):
         raise InvalidInputError(
             next(name for name, one in given.items() if one),
@@ -219,31 +221,20 @@ def _read(coefficients: Any) -> tuple[Triple, ...]:
         name = coefficients.strip().lower().replace("_", "-")
         if name in COEFFICIENTS:
             return COEFFICIENTS[name]
-        rows = [part.split("/") for part in coefficients.split(":")]
         try:
-            coefficients = [tuple(map(float, row)) for row in rows]
+            coefficients = [[*map(float, row.split("/"))] for row in coefficients.split(":")]
         except ValueError:
             raise InvalidInputError(
                 "coefficients",
                 f"{shown(coefficients)} is none of {', '.join(COEFFICIENTS)}",
                 f"{suggest(coefficients, COEFFICIENTS)}Or write a triple as 1.5/-0.5/0",
             ) from None
-    rows = coefficients.tolist() if isinstance(coefficients, np.ndarray) else coefficients
-    listed = isinstance(rows, Sequence) and len(rows) > 0
-    if listed and not any(isinstance(row, Sequence) for row in rows):
-        rows = [rows]
-    if not listed or any(not isinstance(row, Sequence) or len(row) != 3 for row in rows):
+    rows = np.atleast_2d(as_float64("coefficients", coefficients))
+    if rows.ndim > 2 or rows.shape[1] != 3 or not 1 <= len(rows) <= _MOST:
         raise InvalidInputError(
             "coefficients",
             f"{shown(coefficients)} is no triple, nor several",
-            f"Give one such as (1.5, -0.5, 0), one for each iteration, or one of "
+            f"Give one such as (1.5, -0.5, 0), up to {_MOST} of them, or one of "
             f"{', '.join(COEFFICIENTS)}",
         )
-    if len(rows) > _MOST:
-        raise InvalidInputError(
-            "coefficients", f"there are {len(rows)} triples", f"Give at most {_MOST}"
-        )
-    a, b, c = zip(
-        *([check_number("coefficients", one) for one in row] for row in rows), strict=True
-    )
-    return tuple(zip(a, b, c, strict=True))
+    return tuple((a, b, c) for a, b, c in rows.tolist())
