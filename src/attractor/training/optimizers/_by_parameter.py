@@ -53,10 +53,6 @@ def by_parameter(
         >>> hybrid = at.by_parameter({"W": at.muon([0.01, 0.1])}, default=at.adam(0.1))
         >>> hybrid.name, hybrid.axes
         ('Muon (W), Adam, eps = 0 (default)', {'W_learning_rate': (0.01, 0.1)})
-        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
-        >>> run = at.train(tokens, head, hybrid, steps=100, parameterization="(v, W)")
-        >>> run.sel(W_learning_rate=0.1).data.W.shape
-        (2, 1, 26, 6, 6)
     """
     check_kinds(parts=(parts, Mapping))
     if not parts:

@@ -83,11 +83,10 @@ def muon(
 
     Example:
         >>> import attractor as at
-        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
-        >>> muon = at.muon(0.03, method="exact")
-        >>> run = at.train(tokens, head, muon, steps=1000)
-        >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
-        array([0.86, 0.95])
+        >>> at.muon(0.03).geometry
+        Spectral()
+        >>> at.muon(0.03, coefficients="you").settings["newton_schulz_iterations"]
+        6
     """
     polar = polar_factor(method, coefficients, newton_schulz_iterations, "newton_schulz_iterations")
     nesterov = check_flag("nesterov", nesterov)

@@ -116,7 +116,7 @@ def newton_schulz_values(
     Example:
         >>> import attractor as at
         >>> at.newton_schulz_values([0.01, 0.1, 1.0]).round(2)
-        array([0.69, 1.09, 0.7 ])
+        array([0.7 , 0.71, 0.7 ])
         >>> at.newton_schulz_values([0.01, 0.1, 1.0], "polar-express", 9).round(6)
         array([1., 1., 1.])
     """
