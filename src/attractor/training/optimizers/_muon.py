@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,11 @@ class MuonState(NamedTuple):
     """The state of Muon.
 
     Attributes:
-        count: The number of steps taken.
+        steps: The number of steps taken.
         momentum: The average of gradients.
     """
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     momentum: PyTree[Float[Array, "..."]]
 
 
@@ -109,9 +109,9 @@ def _muon(
         return MuonState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
     def update(
-        updates: PyTree, state: MuonState, params: PyTree | None = None
+        updates: PyTree, state: Any, params: PyTree | None = None
     ) -> tuple[PyTree, MuonState]:
-        count = jnp.asarray(optax.safe_increment(state.count))
+        count = jnp.asarray(optax.safe_increment(state.steps))
         memory = optax.tree.update_moment(updates, state.momentum, momentum, 1)
         ahead = memory
         if nesterov:

@@ -39,7 +39,8 @@ _QUINTIC = (15 / 8, -10 / 8, 3 / 8)
 
 def _of_shrunk(triple: Triple, factor: float) -> Triple:
     """The coefficients of ``p(x / factor)``."""
-    return tuple(one / factor**power for one, power in zip(triple, (1, 3, 5), strict=True))
+    a, b, c = triple
+    return a / factor, b / factor**3, c / factor**5
 
 
 COEFFICIENTS: dict[str, tuple[Triple, ...]] = {
