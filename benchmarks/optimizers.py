@@ -14,7 +14,7 @@ STEPS = 300
 RUNS = 5
 NEEDED: dict[str, dict[str, Any]] = {"steepest descent": {"geometry": "l_3"}}
 """Settings of those that have no default for them."""
-FURTHER = ("md-1.75", "md-2", "md-3")
+FURTHER = ("muon:method=exact", "md-1.75", "md-2", "md-3")
 """Optimizers of which one more kind is timed."""
 REFERENCE = "normalized gradient descent"
 

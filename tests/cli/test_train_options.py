@@ -18,12 +18,13 @@ def test_optimizer_parameterization_and_loss(run_json, file, tmp_path):
 
 
 def test_factors_in_mini_batches(run_json, file, tmp_path):
-    options = ("--parameterization", "KQ", "--batch-size", 2, "--out", "kq.nc")
+    batches = ("--batch-size", 2, "--batch-order", "cyclic")
+    options = ("--parameterization", "KQ", *batches, "--out", "kq.nc")
     found, result = run_json("train", file, *options, *QUICK)
     assert result.exit_code == 0, result.stderr
     assert found["geometry"] == "nuclear"
     run = Trajectory.load(tmp_path / "kq.nc")
-    assert run.settings["batch_size"] == 2
+    assert run.settings["batch_size"] == 2 and run.settings["batch_order"] == "cyclic"
     assert {"K", "Q"} <= set(run.data)
 
 
@@ -49,6 +50,7 @@ def test_an_optimizer_of_a_module_and_a_checkpoint(run_json, file, tmp_path):
         (("--loss", "hinge"), "loss"),
         (("--parameterization", "V"), "parameterization"),
         (("--batch-size", 7), "batch_size"),
+        (("--batch-size", 2, "--batch-order", "sorted"), "batch_order"),
     ],
 )
 def test_bad_input(run_json, file, tmp_path, options, argument):

@@ -31,8 +31,9 @@ def run(data, folder=None, *, optimizer=OPTIMIZER, steps=100, **options):
 
 
 def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkeypatch):
-    data = unit_tokens(10)
-    expected = run(data)
+    """In the midst of an epoch, too: its order follows from the step."""
+    data, batches = unit_tokens(10), {"batch_size": 2, "batch_order": "shuffled"}
+    expected = run(data, **batches)
     real, stretches = BlockTrainer.train, []
 
     def interrupted(*arguments):
@@ -44,12 +45,14 @@ def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkey
 
     monkeypatch.setattr(BlockTrainer, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(data, tmp_path)
+        run(data, tmp_path, **batches)
     monkeypatch.setattr(BlockTrainer, "train", real)
-    resumed = run(data, tmp_path)
+    resumed = run(data, tmp_path, **batches)
     assert same(resumed, expected)
     assert resumed.settings == expected.settings
-    assert same(run(data, tmp_path), expected)
+    assert same(run(data, tmp_path, **batches), expected)
+    with pytest.raises(InvalidInputError, match="batch_order"):
+        run(data, tmp_path, **batches | {"batch_order": "cyclic"})
 
 
 def test_trials_that_meet_the_condition_stop_where_it_was_recorded(unit_tokens):

@@ -34,6 +34,7 @@ TAKES = {
     "loss": "text",
     "parameterization": "text",
     "p": "real mapping sequence",
+    "coefficients": "text sequence array",
     **dict.fromkeys(
         (
             "learning_rate",
@@ -68,6 +69,14 @@ def _optimizers() -> Iterator[Call]:
     ):  # fmt: skip
         yield Call(factory, learning_rate=0.1, takes=TAKES)
     yield Call(at.polyak_step, takes=TAKES)
+    yield Call(
+        at.newton_schulz_values, values=np.array([0.1, 1.0]), coefficients=(1.5, -0.5, 0.0),
+        takes=TAKES | {"values": "array real sequence"}, nan=True,
+    )  # fmt: skip
+    yield Call(
+        at.by_parameter, parts={"W": "muon"}, default="adam",
+        blames={"parts": "optimizer spelling", "default": "optimizer spelling"},
+    )  # fmt: skip
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})

@@ -44,6 +44,12 @@ def train(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Sequences in a step; default: all.")
     ] = None,
+    batch_order: Annotated[
+        str,
+        typer.Option(
+            help="Which sequences a step sees: random, shuffled in every epoch, or cyclic."
+        ),
+    ] = "random",
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder to keep work in; the same command goes on from there."),
@@ -77,6 +83,7 @@ def train(
             loss=loss,
             parameterization=how.method.layer,
             batch_size=batch_size,
+            batch_order=batch_order,
             checkpoint=checkpoint,
             progress=current.progress,
         )

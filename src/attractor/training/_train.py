@@ -13,14 +13,15 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_choice, check_count, check_steps
-from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.checks import check_choice, check_steps
+from attractor.errors import PrecisionWarning
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
 from attractor.training.attention_training import AttentionTraining, Metric
 from attractor.training.checkpoint import Checkpoint
 from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_only
+from attractor.training.mini_batches import check_batches
 from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
@@ -39,6 +40,7 @@ def train(
     loss: str | Loss | Callable[..., Any] = "logistic",
     parameterization: str | Parameterization = "W",
     batch_size: int | None = None,
+    batch_order: str = "random",
     metrics: Mapping[str, Metric] | None = None,
     weights: str = "auto",
     dtype: str = "float64",
@@ -78,7 +80,13 @@ def train(
         parameterization: What is trained: the matrix ``"W"`` itself; its factors ``"KQ"``, or
             ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; and the
             head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.
-        batch_size: Sequences in a step, drawn without replacement at every step; default: all.
+        batch_size: Sequences in a step; default: all.
+        batch_order: ``"random"``: batches are drawn without replacement, anew at every step.
+            ``"shuffled"``: an epoch goes through all sequences in a random order, each epoch in
+            another. ``"cyclic"``: every epoch goes through them in the order they have, which with
+            ``batch_size=1`` is the incremental, or per-sample, training of *Implicit Bias of
+            Per-sample Adam* (arXiv 2510.26303). For both the batch size divides the number of
+            sequences. Batches depend on seed, instance and step alone.
         metrics: Further quantities to record, by name: functions of a ``Snapshot``, which JAX
             traces. The same function object each time compiles once. For singular values take
             those of ``attractor.geometry``: two programs of JAX's own batched ones can block each
@@ -117,7 +125,7 @@ def train(
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
-    batch_size = _check_batch_size(batch_size, inputs.tokens)
+    batch_size, batch_order = check_batches(batch_size, batch_order, inputs.tokens.sequences)
     chosen = validation.check_metrics(metrics, {**optimizer.axes, **inputs.axes})
     check_choice("weights", weights, ("auto", "all", "last"))
     check_choice("dtype", dtype, ("float64", "float32"))
@@ -132,7 +140,9 @@ def train(
         )
 
     layer = inputs.parameterization
-    training = AttentionTraining(layer, inputs.loss, optimizer.example, batch_size, chosen, kernel)
+    training = AttentionTraining(
+        layer, inputs.loss, optimizer.example, batch_size, chosen, kernel, batch_order
+    )
     trials = inputs.trials(training, optimizer, dtype)
     count = len(optimizer.variants) * inputs.count
     last_only = weights_kept_at_end_only(weights, trials, training, count * len(recorded))
@@ -140,6 +150,7 @@ def train(
         **inputs.settings,
         "steps": steps,
         "batch_size": batch_size,
+        **({} if batch_size is None else {"batch_order": batch_order}),
         "dtype": dtype,
         "kernel": kernel,
         "weights": "last" if last_only else "all",
@@ -181,17 +192,3 @@ def _data(inputs: Inputs) -> dict[str, np.ndarray | None]:
     for path, leaf in jax.tree.leaves_with_path(inputs.head):
         found[f"head{jax.tree_util.keystr(path)}"] = np.asarray(leaf)
     return found | {f"initial.{name}": array for name, array in (inputs.initial or {}).items()}
-
-
-def _check_batch_size(batch_size: Any, tokens: Tokens) -> int | None:
-    """Checks that a mini-batch can be drawn."""
-    if batch_size is None:
-        return None
-    size = check_count("batch_size", batch_size)
-    if size > tokens.sequences:
-        raise InvalidInputError(
-            "batch_size",
-            f"{size} sequences cannot be drawn from {tokens.sequences}",
-            f"Give at most {tokens.sequences}",
-        )
-    return size

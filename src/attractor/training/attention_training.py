@@ -25,6 +25,7 @@ from attractor.attention.softmax import softmax_row
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
 from attractor.training.loop import Objective
+from attractor.training.mini_batches import ORDERS, batch_at
 from attractor.training.optimizers import Optimizer
 
 
@@ -93,9 +94,10 @@ class AttentionTraining(Objective):
         parameterization: What the attention parameters are, and whether the head is trained.
         loss: The loss.
         optimizer: The step; its hyperparameters are placeholders for those of the data.
-        batch_size: Sequences in a step, drawn without replacement; None for all.
+        batch_size: Sequences in a step; None for all.
         metrics: What is recorded besides, with its name.
         kernel: ``"exact"``, or ``"plain"`` for gradients that cancel as published code's do.
+        batch_order: In which order sequences come.
     """
 
     copies: ClassVar[int] = 8  # gradients have scales, and three facts are found of every entry
@@ -106,6 +108,7 @@ class AttentionTraining(Objective):
     batch_size: int | None = None
     metrics: tuple[tuple[str, Metric], ...] = ()
     kernel: str = "exact"
+    batch_order: str = ORDERS[0]
 
     def start(self, attention: PyTree, data: AttentionData) -> AttentionState:
         """The state before the first step."""
@@ -203,9 +206,8 @@ class AttentionTraining(Objective):
         """The rows of this step."""
         if self.batch_size is None:
             return data.rows
-        key = jax.random.fold_in(jax.random.wrap_key_data(data.key), state.step)
         sequences = len(data.rows.keys)
-        chosen = jax.random.choice(key, sequences, (self.batch_size,), replace=False)
+        chosen = batch_at(state.step, data.key, sequences, self.batch_size, self.batch_order)
         return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
 
 

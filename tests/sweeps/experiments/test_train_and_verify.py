@@ -131,10 +131,20 @@ def test_trials_that_diverge_have_a_status_alone():
         assert name == "status" or missing[lost].all(), name
 
 
-def test_every_number_of_an_optimizer_may_be_an_axis():
-    numbers = {name for one in registered_optimizers() for name in one.settings}
-    others = {"geometry", "method", "normalize", "per_factor", "nesterov"}
-    assert set(HYPERPARAMETERS) == (numbers - others) | {"learning_rate"}
+def test_settings_of_an_optimizer_may_be_axes():
+    settings = {name for one in registered_optimizers() for name in one.settings}
+    others = {"geometry", "normalize", "per_factor", "shape_factor"}
+    assert set(HYPERPARAMETERS) == (settings - others) | {"learning_rate"}
+
+
+def test_batches_and_their_order_may_be_axes():
+    given = {"optimizer": "sign descent", "batch_size": 1, "batch_order": "cyclic"}
+    found = run(given, INSTANCES, SEEDS, steps=7, **SIZE)
+    trained, _ = plain(at.sign_descent(0.1), 7, batch_size=1, batch_order="cyclic")
+    assert np.array_equal(found["training_loss"], trained.data["loss"].isel(step=-1))
+    assert {"batch_size", "batch_order", "method", "coefficients"} <= set(
+        train_and_verify().compiled_by
+    )
 
 
 def test_learning_rates_and_starts_compile_nothing():
@@ -162,6 +172,15 @@ def test_learning_rates_and_starts_compile_nothing():
         ({"start": ["zero"]}, {}, "start", "'parameters', 'matrix'"),
         ({"T": [1, 4]}, {}, "T", "count"),
         ({"steps": [5]}, {"horizons": [5]}, "axes['steps']", "horizons"),
+        ({"batch_size": [1, 4]}, {"batch_order": "cyclic"}, "batch_size", "1, 2, 3, 6"),
+        ({"n": [6, 3]}, {"batch_size": 4}, "batch_size", "at most 3"),
+        ({"batch_order": ["sorted"]}, {"batch_size": 1}, "batch_order", "shuffled"),
+        (
+            {"optimizer": ["muon"], "coefficients": ["cans"]},
+            {"method": "exact"},
+            "coefficients",
+            "no iterations",
+        ),
         ({"rate": [0.1]}, {}, "axes['rate']", "knows no such axis"),
     ],
 )

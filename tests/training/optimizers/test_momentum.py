@@ -82,6 +82,21 @@ def test_the_formulas(gradients):
     )
 
 
+def test_lion_is_optax_and_its_ends_are_signs_of_the_memory_and_of_the_gradient(gradients):
+    theirs = optax.lion(0.1, 0.8, 0.7, weight_decay=0.0)
+    np.testing.assert_array_equal(run(lion(0.1, 0.8, 0.7), gradients), run(theirs, gradients))
+    together = run(lion(0.1, 0.8, 0.8), gradients)
+    np.testing.assert_array_equal(together, run(sign_momentum(0.1, 0.8), gradients))
+    signs = -0.1 * np.sign(flat(gradients))
+    for b2 in (0.0, 0.9):
+        np.testing.assert_array_equal(run(lion(0.1, 0.0, b2), gradients), signs)
+    # With b2 = 0 the memory is the last gradient.
+    before = np.concatenate([np.zeros((1, 7)), flat(gradients)[:-1]])
+    np.testing.assert_array_equal(
+        run(lion(0.1, 0.8, 0.0), gradients), -0.1 * np.sign(0.8 * before + 0.2 * flat(gradients))
+    )
+
+
 @pytest.mark.parametrize("name", FACTORIES)
 def test_what_a_tiny_gradient_does(gradients, name):
     """Momentum is raw and underflows; the others take their full step."""

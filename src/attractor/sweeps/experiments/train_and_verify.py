@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from attractor.checks import check_items, check_steps
+from attractor.checks import check_choice, check_count, check_items, check_steps
 from attractor.errors import AttractorWarning, InvalidInputError, TrialStatus
 from attractor.geometry import get_geometry
 from attractor.sweeps.experiment import Experiment
@@ -29,6 +29,7 @@ from attractor.sweeps.experiments.token_data import (
     check_sizes,
     draw_tokens,
     token_parameters,
+    token_sizes,
 )
 from attractor.sweeps.grid import Grid
 
@@ -49,8 +50,12 @@ _NUMBERS = {
 """Hyperparameters that are data of a trial: other values compile nothing, but for zero."""
 _STRUCTURE = {
     "p": "exponent of mirror descent",
+    "method": "how Muon and spectral descent make a matrix orthogonal",
+    "coefficients": "those of their Newton-Schulz iterations, by name or as text",
     "newton_schulz_iterations": "iterations of Newton and Schulz in Muon",
     "iterations": "iterations of spectral descent's own method",
+    "nesterov": "whether momentum and Muon look ahead",
+    "bias_correction": "whether Adam and Muon correct averages for their start at zero",
 }
 HYPERPARAMETERS = (*_NUMBERS, *_STRUCTURE)
 """Settings of optimizers that may be axes; others stand behind the optimizer's name."""
@@ -70,6 +75,16 @@ def _check_geometry(name: str, value: Any) -> str:
     return value if value == OWN else text("", get_geometry, "").check(name, value)
 
 
+def _check_batch_size(name: str, value: Any) -> int | None:
+    return None if value is None else check_count(name, value)
+
+
+def _check_batch_order(name: str, value: Any) -> str:
+    from attractor.training.mini_batches import ORDERS
+
+    return check_choice(name, value, ORDERS)
+
+
 def _check_horizons(name: str, value: Any) -> list[int]:
     return check_rising(name, [check_steps(name, one) for one in check_items(name, value, int, 1)])
 
@@ -82,11 +97,14 @@ PARAMETERS: dict[str, Parameter] = {
     **{name: Parameter(None, _as_given, words) for name, words in (_NUMBERS | _STRUCTURE).items()},
     "loss": Parameter("logistic", _check_loss, "loss"),
     "steps": Parameter(2000, check_steps, "training steps"),
+    "batch_size": Parameter(None, _check_batch_size, "sequences in a step; all"),
+    "batch_order": Parameter("random", _check_batch_order, "in which order they come"),
     **START_PARAMETERS,
     "geometry": Parameter(OWN, _check_geometry, "norm of the margin problem; the optimizer's own"),
 }
 
-COMPILED_BY = (*SIZES, "optimizer", *_STRUCTURE, "parameterization", "loss")
+BATCHES = ("batch_size", "batch_order")
+COMPILED_BY = (*SIZES, "optimizer", *_STRUCTURE, "parameterization", "loss", *BATCHES)
 """Parameters whose every value is another program."""
 
 LOG_TIME = {
@@ -138,6 +156,8 @@ def check(grid: Grid, **settings: Any) -> None:
         InvalidInputError: If a value cannot be used, an optimizer has no such hyperparameter, or
             no norm is known that it descends and none is named.
     """
+    from attractor.training.mini_batches import check_batches
+
     axes = grid.axes
     if settings.pop(_HORIZONS, None) and "steps" in axes:
         raise InvalidInputError(
@@ -158,6 +178,9 @@ def check(grid: Grid, **settings: Any) -> None:
                 "Name the norm to solve in, such as frobenius",
             )
     check_trainable(PARAMETERS, axes, settings)
+    for point in combinations(axes, (*SIZES, *BATCHES)):
+        given = filled_in(PARAMETERS, point, settings)
+        check_batches(given["batch_size"], given["batch_order"], token_sizes(given)[0])
 
 
 def run(
@@ -197,6 +220,8 @@ def run(
             initial=initial(given, tokens, instances, seeds),
             loss=given["loss"],
             parameterization=given["parameterization"],
+            batch_size=given["batch_size"],
+            batch_order=given["batch_order"],
             record=[0, *steps],
             weights="all",
         )

@@ -2,6 +2,7 @@
 
 from attractor.first_use import import_on_first_use
 from attractor.training.optimizers._adam import adam
+from attractor.training.optimizers._by_parameter import by_parameter
 from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
@@ -20,6 +21,7 @@ from attractor.training.optimizers._steepest_descent import (
     spectral_descent,
     steepest_descent,
 )
+from attractor.training.optimizers.newton_schulz import newton_schulz_values
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
@@ -35,6 +37,7 @@ __all__ = [
     "Optimizer",
     "RegisteredOptimizer",
     "adam",
+    "by_parameter",
     "declare",
     "get_optimizer",
     "gradient_descent",
@@ -44,6 +47,7 @@ __all__ = [
     "momentum",
     "muon",
     "named_optimizer",
+    "newton_schulz_values",
     "normalized_gradient_descent",
     "normalized_momentum",
     "polyak_step",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import optax
+from jaxtyping import PyTree
 
+from attractor.checks import check_flag
 from attractor.geometry import Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
 from attractor.training.optimizers.optimizer import Optimizer, declare
@@ -20,6 +25,7 @@ def adam(
     b2: Numbers = 0.999,
     eps: Numbers = 0.0,
     *,
+    bias_correction: bool = True,
     weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Adam, by default without the constant that changes what it is near convergence.
@@ -33,13 +39,21 @@ def adam(
     Implicit Bias of Adam on Separable Data* (arXiv 2406.10650).
 
     With ``eps > 0`` it is ``optax.adam`` on true gradients, named "Adam". Once gradients are below
-    eps it becomes gradient descent with momentum; no geometry is known for it.
+    eps it becomes gradient descent with momentum; no geometry is known for it. Squares of gradients
+    underflow below 1e-162, so that an eps below 1e-150 is not exact where 0 is.
+
+    With ``b1 = b2 = 0`` it is sign descent. With ``b2 < b1^2`` steps are not bounded: the memory
+    outlives that of squares, and steps grow as gradients fall. ``weight_decay`` is what it is for
+    every optimizer here, part of the gradient, and so is divided by the root of squares, too; that
+    of AdamW is ``declare(optax.adamw(...), geometry=None)``.
 
     Args:
         learning_rate: The step size, positive.
         b1: What remains of the mean of gradients after a step, in [0, 1).
         b2: What remains of the mean of their squares, in [0, 1).
         eps: What is added to the denominator, zero or more.
+        bias_correction: Whether m and v are divided by ``1 - b1^t`` and ``1 - b2^t``. If not, the
+            first step is ``(1 - b1) / sqrt(1 - b2)`` times as long, with the default 3.2 times.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
@@ -53,20 +67,40 @@ def adam(
         >>> optimizer.geometry
         Lp(p=inf)
     """
-    return _adam(learning_rate, b1, b2, eps, weight_decay)
+    corrected = check_flag("bias_correction", bias_correction)
+    return _adam(learning_rate, b1, b2, eps, corrected, weight_decay)
 
 
 @hyperparameters("learning_rate", "b1", "b2", "eps", "weight_decay")
 def _adam(
-    learning_rate: Number, b1: Number, b2: Number, eps: Number, weight_decay: Number
+    learning_rate: Number,
+    b1: Number,
+    b2: Number,
+    eps: Number,
+    bias_correction: bool,
+    weight_decay: Number,
 ) -> Optimizer:
     transformation = optax.adam(learning_rate, b1, b2, eps)
-    declared = {
-        "settings": {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps},
-        "weight_decay": weight_decay,
-    }
+    settings = {"learning_rate": learning_rate, "b1": b1, "b2": b2, "eps": eps}
+    if not bias_correction:
+        rate = optax.scale_by_learning_rate(learning_rate)
+        transformation = optax.chain(_uncorrected(b1, b2, eps), rate)
+        settings["bias_correction"] = False
+    declared = {"settings": settings, "weight_decay": weight_decay}
     if not is_zero(eps):
         return declare(transformation, geometry=None, name="Adam", **declared)
     return with_rescaled_state(
         transformation, geometry=Lp(math.inf), by="entry", name="Adam, eps = 0", **declared
     )
+
+
+def _uncorrected(b1: Number, b2: Number, eps: Number) -> optax.GradientTransformation:
+    """``m / (sqrt(v) + eps)``, with the state of ``optax.scale_by_adam``."""
+    corrected = optax.scale_by_adam(b1, b2, eps)
+
+    def update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
+        _, state = corrected.update(updates, state, params)
+        steps = jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), state.mu, state.nu)
+        return steps, state
+
+    return optax.GradientTransformation(corrected.init, update)

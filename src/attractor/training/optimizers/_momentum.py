@@ -101,7 +101,8 @@ def lion(
 
         W <- W - learning_rate sign(b1 m + (1 - b1) grad L(W)),  m <- b2 m + (1 - b2) grad L(W)
 
-    It is ``optax.lion``, with weight decay added to the gradient. Source: Chen et al., *Symbolic
+    It is ``optax.lion``, with weight decay added to the gradient. With ``b1 = b2`` it is
+    ``sign_momentum``, with ``b1 = 0`` sign descent. Source: Chen et al., *Symbolic
     Discovery of Optimization Algorithms* (arXiv 2302.06675).
 
     Args:

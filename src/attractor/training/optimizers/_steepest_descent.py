@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
-from attractor.checks import check_choice, check_count
 from attractor.geometry import Geometry, Lp, Schatten, Spectral, get_geometry
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
@@ -25,10 +24,13 @@ from attractor.training.optimizers.leaves import (
     unit,
     with_one_scale,
 )
+from attractor.training.optimizers.newton_schulz import (
+    Coefficients,
+    PolarFactor,
+    polar_factor,
+)
 from attractor.training.optimizers.optimizer import GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
-
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 @register_optimizer("steepest descent", "steepest")
@@ -103,7 +105,8 @@ def spectral_descent(
     learning_rate: Numbers,
     *,
     method: str = "exact",
-    iterations: int = 5,
+    iterations: int | None = None,
+    coefficients: Coefficients = "muon",
     weight_decay: Numbers = 0.0,
 ) -> Optimizer:
     """Spectral descent ``W <- W - learning_rate * U V^T`` with ``grad L(W) = U s V^T``.
@@ -114,14 +117,16 @@ def spectral_descent(
         learning_rate: What every singular direction moves by, positive.
         method: ``"exact"`` gives ``U V^T`` as exactly as the roundings of the gradient leave it
             known: to about ``1e-15 s_1 / s_i`` along a singular value ``s_i``. Those that rounding
-            alone could have made do not count. ``"newton-schulz"`` gives what Muon takes for it:
-            singular values between about 0.7 and 1.2, and below that those that are small against
-            the largest, so that it descends the geometry only roughly.
-        iterations: Number of Newton-Schulz iterations; ``"exact"`` has none.
+            alone could have made do not count. ``"newton-schulz"`` gives what Muon takes for it
+            (``newton_schulz_values``), so that it descends the geometry only roughly.
+        iterations: Number of Newton-Schulz iterations, 1 to 100; None for as many as there are
+            triples of coefficients, and five of one. ``"exact"`` has none.
+        coefficients: Those of the iterations, by name or as triples: see ``newton_schulz_values``.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
-        InvalidInputError: If an argument is out of its range.
+        InvalidInputError: If an argument is out of its range, or there are coefficients or
+            iterations where the method is exact.
 
     Example:
         >>> import attractor as at
@@ -130,11 +135,8 @@ def spectral_descent(
         >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
         array([0.86, 0.95])
     """
-    check_choice("method", method, ("exact", "newton-schulz"))
-    iterations = check_count("iterations", iterations)
-    return _spectral_descent(
-        learning_rate, iterations if method == "newton-schulz" else None, weight_decay
-    )
+    polar = polar_factor(method, coefficients, iterations)
+    return _spectral_descent(learning_rate, polar, weight_decay)
 
 
 @hyperparameters("learning_rate", "weight_decay")
@@ -182,24 +184,19 @@ def _greedy_coordinate_descent(learning_rate: Number, weight_decay: Number) -> O
 
 
 @hyperparameters("learning_rate", "weight_decay")
-def _spectral_descent(
-    learning_rate: Number, iterations: int | None, weight_decay: Number
-) -> Optimizer:
+def _spectral_descent(learning_rate: Number, polar: PolarFactor, weight_decay: Number) -> Optimizer:
     exact = _steepest_descent(learning_rate, Spectral(), "spectral descent", 0.0)
-    settings = {"learning_rate": learning_rate, "method": "exact"}
-    if iterations is None:
-        pair = exact.init, exact.update
-    else:
-        function = functools.partial(newton_schulz, iterations=iterations)
-        pair = memoryless(learning_rate, lambda gradient: on_matrices(function, gradient))
-        settings |= {"method": "newton-schulz", "iterations": iterations}
+    pair, log_time_step = (exact.init, exact.update), exact.log_time_step
+    if polar.triples is not None:
+        pair = memoryless(learning_rate, lambda gradient: on_matrices(polar, gradient))
+        log_time_step = None
     return Optimizer(
         *pair,
         geometry=Spectral(),
         gradient_scale=exact.gradient_scale,
         name="spectral descent",
-        settings=settings,
-        log_time_step=exact.log_time_step if iterations is None else None,
+        settings={"learning_rate": learning_rate, **polar.settings("iterations")},
+        log_time_step=log_time_step,
         weight_decay=weight_decay,
     )
 
@@ -240,20 +237,3 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
     log_norm = jnp.where(jnp.isneginf(log_norm), 0, log_norm)
     power = 1 / (geometry.p - 1)
     return jnp.sign(leaf.mantissa) * jnp.exp(power * (sizes - log_norm))
-
-
-def newton_schulz(G: Float[Array, "d e"], iterations: int) -> Float[Array, "d e"]:
-    """Muon's approximation of ``U V^T`` for ``G = U s V^T``, with singular values near one.
-
-    ``X <- a X + b (X X^T) X + c (X X^T)^2 X``, from ``X = G / ||G||_F``. No constant is added to
-    that norm, so that the size of the gradient does not matter, however small.
-
-    Source: Jordan et al., *Muon: an optimizer for hidden layers in neural networks* (2024).
-    """
-    a, b, c = _COEFFICIENTS
-    wide = G.T if G.shape[0] > G.shape[1] else G
-    X = unit(wide, square_sum, 2)
-    for _ in range(iterations):
-        gram = X @ X.T
-        X = a * X + (b * gram + c * gram @ gram) @ X
-    return X.T if G.shape[0] > G.shape[1] else X

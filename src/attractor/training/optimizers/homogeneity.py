@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from attractor.errors import InvalidInputError
 By = Literal["tree", "leaf", "entry"]
 """The parts of a gradient with a scale of their own: all of it, each array, or each entry."""
 
+_Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 _STEPS = 3
 _PROBES = 6
 _DEGREES = (0, 1, 2)
@@ -58,8 +60,9 @@ def find_homogeneity(
     leaves, structure = jax.tree.flatten(parameters)
     shapes = [(leaf.shape, np.dtype(leaf.dtype)) for leaf in leaves]
     powers = [_powers(shape, dtype, i, by) for i, (shape, dtype) in enumerate(shapes)]
+    step = _compiled(transformation, structure, shapes)
     with jax.ensure_compile_time_eval():
-        states, updates, lasts = _run(transformation, structure, shapes, powers)
+        states, updates, lasts = _run(transformation, step, structure, shapes, powers)
     found = [
         _degree(path, leaf, powers) if last else (0, 0)
         for (path, leaf), last in zip(states, lasts, strict=True)
@@ -81,8 +84,32 @@ def _powers(shape: tuple[int, ...], dtype: np.dtype, place: int, by: By) -> np.n
     return powers.reshape(_PROBES, *own, *(1 for _ in shape[len(own) :]))
 
 
+def _compiled(
+    transformation: optax.GradientTransformationExtraArgs,
+    structure: Any,
+    shapes: list[tuple[tuple[int, ...], np.dtype]],
+) -> _Step:
+    """A step of all probes at once, from their gradients, their states and the parameters.
+
+    Compiled before anything is evaluated, as every constant of it would be a program there.
+    """
+
+    def described(*axes: int) -> PyTree:
+        return structure.unflatten(
+            [jax.ShapeDtypeStruct((*axes, *shape), dtype) for shape, dtype in shapes]
+        )
+
+    states = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((_PROBES, *leaf.shape), leaf.dtype),
+        jax.eval_shape(lambda leaves: transformation.init(leaves), described()),
+    )
+    step = jax.vmap(transformation.update, (0, 0, None))
+    return jax.jit(step).lower(described(_PROBES), states, described()).compile()
+
+
 def _run(
     transformation: optax.GradientTransformationExtraArgs,
+    step: _Step,
     structure: Any,
     shapes: list[tuple[tuple[int, ...], np.dtype]],
     powers: list[np.ndarray],
@@ -99,7 +126,6 @@ def _run(
     parameters = structure.unflatten([jnp.asarray(leaf) for leaf in draw()])
     state = transformation.init(parameters)
     state = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * _PROBES), state)
-    take = jax.jit(jax.vmap(lambda g, memory: transformation.update(g, memory, parameters)))
     updates = []
     held, read = np.zeros((2, len(jax.tree.leaves(state))), dtype=bool)
     for _ in range(_STEPS):
@@ -110,7 +136,7 @@ def _run(
             ]
         )
         before = jax.tree.leaves(state)
-        step = take(gradient, state)
+        moved = step(gradient, state, parameters)
         # An array is read by the transformation if zeros in its place change the step.
         for place in np.flatnonzero(~read):
             held[place] |= _numbers(before[place]).any()
@@ -118,9 +144,10 @@ def _run(
                 jnp.zeros_like(leaf) if place == other else leaf
                 for other, leaf in enumerate(before)
             ]
-            without = take(gradient, jax.tree.structure(state).unflatten(erased))
-            read[place] = not _same(step, without)
-        update, state = step
+            rest = jax.tree.structure(state).unflatten(erased)
+            without = step(gradient, rest, parameters)
+            read[place] = not _same(moved, without)
+        update, state = moved
         updates.append([np.asarray(leaf) for leaf in jax.tree.leaves(update)])
     states = [(path, _numbers(leaf)) for path, leaf in jax.tree.leaves_with_path(state)]
     return states, updates, read | ~held
