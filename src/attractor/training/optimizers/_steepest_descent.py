@@ -272,7 +272,7 @@ def _direction_of_blocks(
         elif gradient_scale == "log_per_entry":
             of_entries = functools.partial(_direction_of_entries, block.geometry)
             of_grid = jax.vmap(jax.vmap(lambda M, scale, rise=of_entries: rise(Scaled(M, scale))))
-            direction = of_grid(M, scale)
+            direction = of_grid(M, scale - jnp.where(jnp.isneginf(common), 0, common))
         else:
             direction = block.geometry.steepest_descent_direction(plain)
         parts.append(direction / block.weight)
