@@ -249,9 +249,11 @@ class _BlockNorm(Geometry, abc.ABC):
         return total
 
     def norm_rounding(self, rows: int, columns: int) -> float:
-        """What the norm of a block is off by most, two roundings by weights, and those of a sum."""
+        """The most that the norm of a block is off, and roundings by its weight and of a sum."""
         pieces = self.pieces((rows, columns))
         most = max(piece.geometry.norm_rounding(*piece.shape) for piece in pieces)
+        if len(pieces) == 1 and pieces[0].weight == 1:
+            return most
         return most + (len(pieces) + 3) * 2.0**-53
 
     def _norms(self, W: Any) -> Any:

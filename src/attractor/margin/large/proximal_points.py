@@ -14,6 +14,7 @@ where ``h_b`` falls as t grows, at a rate that is known as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,8 +27,8 @@ from attractor.geometry.blocks import Piece
 _NEWTON_STEPS = 12
 _TIED = 1e-12
 """Difference of singular values, relative to the largest, that is rounding."""
-_LEVEL_STEPS = 80
-_LEVEL_ROUNDING = 4 * np.finfo(np.float64).eps
+_ROOT_STEPS = 80
+_ROUNDING = 2 * np.finfo(np.float64).eps
 
 
 class ProximalPoint(Protocol):
@@ -219,25 +220,22 @@ class MaximumPoint:
         if float(geometry.dual_norm(Z)) <= tau:
             none = [Projection.on_zero(one.sizes) for one in values]
             return cls(W, 0.0, [*zip(pieces, values, none, strict=True)], 0.0)
-        low, high = 0.0, float(geometry.norm(Z))
-        level = high / 2
-        for _ in range(_LEVEL_STEPS):
-            found = [
+        found: list[Projection] = []
+        falls = [0.0]
+
+        def excess(level: float) -> tuple[float, float]:
+            found[:] = (
                 Projection.on(one.sizes, level / piece.weight, _exponent(piece.geometry))
                 for piece, one in zip(pieces, values, strict=True)
-            ]
-            excess, fall = -tau, 0.0
-            for piece, one in zip(pieces, found, strict=True):
-                excess += one.distance / piece.weight
-                fall += one.fall / piece.weight**2
-            low, high = (level, high) if excess > 0 else (low, level)
-            ahead = level + excess / fall if fall > 0 else high
-            if abs(ahead - level) <= _LEVEL_ROUNDING * level or high - low <= 0:
-                break
-            level = ahead if low < ahead < high else (low + high) / 2
+            )
+            weighed = [*zip(pieces, found, strict=True)]
+            falls[0] = sum(one.fall / piece.weight**2 for piece, one in weighed)
+            return sum(one.distance / piece.weight for piece, one in weighed) - tau, falls[0]
+
+        level = _root(excess, 0.0, float(geometry.norm(Z)), rounding=tau)
         for piece, one, projection in zip(pieces, values, found, strict=True):
             W[piece.rows, piece.columns] = one.matrix(projection.after)
-        return cls(W, level, [*zip(pieces, values, found, strict=True)], fall)
+        return cls(W, level, [*zip(pieces, values, found, strict=True)], falls[0])
 
     def derivative(self, H: Float[np.ndarray, "*batch d e"]) -> Float[np.ndarray, "*batch d e"]:
         """Derivatives of W along matrices H: in every block, and with the level."""
@@ -316,25 +314,51 @@ class Projection:
 
 def vector_norm(z: Float[np.ndarray, "r"], p: float) -> float:
     """The l_p norm of non-negative numbers."""
-    return float(Lp(p).norm(z[None]))
+    largest = float(z.max(initial=0.0))
+    if np.isinf(p) or largest == 0:
+        return largest
+    return largest * float(((z / largest) ** p).sum()) ** (1 / p)
 
 
 def _distance(z: Float[np.ndarray, "r"], radius: float, p: float) -> float:
     """The h with ``||w||_p = r`` where ``w + h (w / r)^(p-1) = z``."""
     if p == 2:
         return vector_norm(z, 2) - radius
-    from scipy.optimize import brentq
 
-    def excess(h: float) -> float:
-        return float((_unit_values(z, h, p, radius) ** p).sum() - 1)
+    def excess(h: float) -> tuple[float, float]:
+        s = _unit_values(z, h, p, radius)
+        power = s ** (p - 1)
+        with np.errstate(divide="ignore"):
+            steep = power * power / (radius + h * (p - 1) * s ** (p - 2))
+        return float((power * s).sum() - 1), float(p * steep.sum())
 
     most = vector_norm(z, p / (p - 1))
-    least = 1e-15 * most
-    if excess(least) <= 0:
-        return least
-    found = brentq(excess, least, most, xtol=1e-16 * most)
-    assert isinstance(found, float)
-    return found
+    return _root(excess, 1e-15 * most, most, rounding=1.0)
+
+
+def _root(
+    falling: Callable[[float], tuple[float, float]], low: float, high: float, rounding: float
+) -> float:
+    """Where a falling function is zero, by Newton's method between bounds.
+
+    Args:
+        falling: Gives the value, and how fast it falls.
+        low: A lower bound.
+        high: An upper bound.
+        rounding: Size of the numbers that the function is a difference of.
+    """
+    x = (low + high) / 2
+    for _ in range(_ROOT_STEPS):
+        value, fall = falling(x)
+        if abs(value) <= _ROUNDING * rounding:
+            break
+        low, high = (x, high) if value > 0 else (low, x)
+        ahead = x + value / fall if fall > 0 else low
+        ahead = ahead if low < ahead < high else (low + high) / 2
+        if abs(ahead - x) <= _ROUNDING * x:
+            break
+        x = ahead
+    return x
 
 
 def _exponent(geometry: Geometry) -> float:
