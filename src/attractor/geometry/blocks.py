@@ -248,6 +248,15 @@ class _BlockNorm(Geometry, abc.ABC):
             total = total + part
         return total
 
+    def dual_norm_constants(self, rows: int, columns: int) -> tuple[tuple[slice, slice, float], ...]:
+        """Those of the blocks."""
+        pieces = self.pieces((rows, columns))
+        constants = self._constants(rows, columns)
+        return tuple(
+            (piece.rows, piece.columns, constant)
+            for piece, constant in zip(pieces, constants, strict=True)
+        )
+
     def norm_rounding(self, rows: int, columns: int) -> float:
         """The most that the norm of a block is off, and roundings by its weight and of a sum."""
         pieces = self.pieces((rows, columns))

@@ -9,11 +9,11 @@ What constraints do join is solved together, by Newton steps on proximal points.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
 from attractor.geometry import BlockMaximum, BlockSum, Geometry
@@ -108,14 +108,16 @@ def _solve_part(
         methods_of: Gives the methods of the norm.
     """
     scaled, count = task.scaled, len(task.W)
+    left, right, own, units_of = scaled.left, scaled.right, None, (0, 0)
     if len(blocks) == 1:
         ((rows, columns, weight, norm),) = blocks
-        own = None
     else:
-        rows, columns, weight, norm = np.s_[:], np.s_[:], 1.0, task.geometry
+        rows, columns, weight = np.s_[:], np.s_[:], 1.0
+        norm, *units_of = with_even_weights(task.geometry, task.W.shape[1:])
+        left, right = np.ldexp(left, -units_of[0]), np.ldexp(right, -units_of[1])
         own = (_solve_jointly,)
     problem = MarginProblem(
-        scaled.left[..., rows], scaled.right[..., columns], scaled.bounds, scaled.equality, held
+        left[..., rows], right[..., columns], scaled.bounds, scaled.equality, held
     )
     part = _Part(
         np.zeros_like(task.W), np.zeros_like(task.multipliers), np.zeros(count), np.zeros(count) > 0
@@ -132,7 +134,7 @@ def _solve_part(
                 methods = methods_of(norm, own)
             *found, certificate, status = attempt(units, norm, methods, task.tolerance)
             W, x = units.restore(*found)
-            part.W[chosen, rows, columns] = W
+            part.W[chosen, rows, columns] = np.ldexp(W, -np.add.outer(*units_of))
             part.multipliers[place] = weight * x
             part.lower[chosen] = weight * certificate.dual_value
             part.infeasible[chosen] = status == Status.INFEASIBLE
@@ -141,6 +143,29 @@ def _solve_part(
     size = task.geometry.dual_norm(scaled.choose(alone).combine(part.multipliers[alone]))
     part.multipliers[alone] /= np.where(size > 0, size, 1.0)[:, None]
     return part
+
+
+def with_even_weights(
+    geometry: BlockMaximum | BlockSum, shape: tuple[int, ...]
+) -> tuple[Geometry, Int[np.ndarray, "d"], Int[np.ndarray, "e"]]:
+    """A norm with weights from 1/2 to 1, and binary exponents of units of rows and of columns.
+
+    Matrices in these units have the same norm. Weights far apart would leave Newton's method with
+    blocks of very different sizes. Where neither all blocks beside nor all on top of each other
+    have weights alike, they stay as they are.
+    """
+    exponents = np.zeros(shape, dtype=int)
+    for piece in geometry.pieces(shape):
+        exponents[piece.rows, piece.columns] = np.frexp(piece.weight)[1]
+    rows, columns = exponents[:, 0], exponents[0]
+    if (exponents == rows[:, None]).all():
+        columns = np.zeros_like(columns)
+    elif (exponents == columns).all():
+        rows = np.zeros_like(rows)
+    else:
+        return geometry, np.zeros_like(rows), np.zeros_like(columns)
+    even = (replace(block, weight=float(np.frexp(block.weight)[0])) for block in geometry.blocks)
+    return type(geometry)(*even), rows, columns
 
 
 def _unheard(stage: int, gap: float) -> None:
