@@ -8,6 +8,7 @@ What constraints do join is solved together, by Newton steps on proximal points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -113,7 +114,7 @@ def _solve_part(
         ((rows, columns, weight, norm),) = blocks
     else:
         rows, columns, weight = np.s_[:], np.s_[:], 1.0
-        norm, *units_of = with_even_weights(task.geometry, task.W.shape[1:])
+        norm, *units_of = with_moderate_weights(task.geometry, task.W.shape[1:])
         left, right = np.ldexp(left, -units_of[0]), np.ldexp(right, -units_of[1])
         own = (_solve_jointly,)
     problem = MarginProblem(
@@ -145,18 +146,19 @@ def _solve_part(
     return part
 
 
-def with_even_weights(
+def with_moderate_weights(
     geometry: BlockMaximum | BlockSum, shape: tuple[int, ...]
 ) -> tuple[Geometry, Int[np.ndarray, "d"], Int[np.ndarray, "e"]]:
-    """A norm with weights from 1/2 to 1, and binary exponents of units of rows and of columns.
+    """A norm with the roots of the weights, and binary exponents of units of rows and of columns.
 
-    Matrices in these units have the same norm. Weights far apart would leave Newton's method with
-    blocks of very different sizes. Where neither all blocks beside nor all on top of each other
-    have weights alike, they stay as they are.
+    Matrices in these units have the same norm. A block is about ``1 / c_b`` large, and proximal
+    steps move it by about its gain ``||M_b||``, which is as large in all blocks: in units of
+    ``c_b^(-1/2)``, as powers of two, both are alike. Where neither all blocks beside nor all on
+    top of each other have weights alike, they stay as they are.
     """
     exponents = np.zeros(shape, dtype=int)
     for piece in geometry.pieces(shape):
-        exponents[piece.rows, piece.columns] = np.frexp(piece.weight)[1]
+        exponents[piece.rows, piece.columns] = _half_exponent(piece.weight)
     rows, columns = exponents[:, 0], exponents[0]
     if (exponents == rows[:, None]).all():
         columns = np.zeros_like(columns)
@@ -164,8 +166,16 @@ def with_even_weights(
         rows = np.zeros_like(rows)
     else:
         return geometry, np.zeros_like(rows), np.zeros_like(columns)
-    even = (replace(block, weight=float(np.frexp(block.weight)[0])) for block in geometry.blocks)
-    return type(geometry)(*even), rows, columns
+    moderate = (
+        replace(block, weight=math.ldexp(block.weight, -_half_exponent(block.weight)))
+        for block in geometry.blocks
+    )
+    return type(geometry)(*moderate), rows, columns
+
+
+def _half_exponent(weight: float) -> int:
+    """Half the binary exponent."""
+    return math.frexp(weight)[1] // 2
 
 
 def _unheard(stage: int, gap: float) -> None:

@@ -28,8 +28,10 @@ from attractor.margin.methods import Candidates, Task
 
 _FIRST_TAU, _GROWTH = 0.3, 2.0
 """Of tau, in units of the dual norm of the Frobenius solution, and its factor a stage."""
-_FIRST_DELTA, _FALL, _LAST_DELTA = 1e-2, 0.3, 1e-9
-"""Of delta, in units of tau, its factor a stage, and its end."""
+_DELTA = 1e-2, 0.3, 1e-9
+_DELTA_OF_FEW = 1e-4, 0.1, 1e-14
+"""Delta of the first stage, in units of tau, its factor a stage, and its end; the same where
+Newton's system is solved directly, and may be close to singular."""
 _RETREAT = 10.0
 """Divisor of tau after a stage that did not converge."""
 _STAGES, _STALLED = 80, 14
@@ -93,7 +95,8 @@ def _climb(
     """The best W and the best multipliers of all stages."""
     W, x = start
     geometry, margins = task.geometry, instance.constraints.margins(W)
-    tau, share, growth = _FIRST_TAU * float(geometry.dual_norm(W)), _FIRST_DELTA, _GROWTH
+    share, fall, last = _DELTA_OF_FEW if len(x) <= _FEW else _DELTA
+    tau, growth = _FIRST_TAU * float(geometry.dual_norm(W)), _GROWTH
     best_W, best_x = W, x
     value, lower = instance.bounds_from(float(geometry.norm(W)), x, margins)
     stalled = 0
@@ -116,7 +119,7 @@ def _climb(
             break
         if done:
             W, x = iterate.point.W, iterate.u
-            tau, share = growth * tau, max(_FALL * share, _LAST_DELTA)
+            tau, share = growth * tau, max(fall * share, last)
         else:  # the stage was too long
             tau, share, growth = tau / _RETREAT, _RETREAT * share, np.sqrt(growth)
     return instance.scaled_to_meet(best_W), best_x
