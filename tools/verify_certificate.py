@@ -13,6 +13,8 @@ whatever meets the constraints has ||W|| >= sum_j c_j x_j / ||M||_dual, M = sum_
 Sums and products are exact; roots and powers are bounded from above. Schatten norms need no
 singular values: for any U, s, V and E = X - U^T diag(s) V, ||X||_p is at most
 sqrt((1 + ||U U^T - I||_F) (1 + ||V V^T - I||_F)) ||s||_p + min(d, e)^max(0, 1/p - 1/2) ||E||_F.
+A norm may be the maximum, or the sum, of such norms of blocks with weights. Its dual is the sum, or
+the maximum, of the dual norms of the blocks over the weights.
 Prints one line. Exit status: 0 accepted, 1 refused, 2 if there is no such file, or no JSON in it.
 """
 # ruff: noqa: B905 - where lengths can differ, zip is strict
@@ -82,6 +84,28 @@ def norm(X: list, unit: int, entrywise: int, p: Any, factors: Any) -> Fraction:
     return power(stretch, Fraction(1, 2)) * vector_norm(s, p) / unit + constant * rest / unit**3
 
 
+def size(X: list, unit: int, kind: dict, factors: Any, dual: bool = False) -> Fraction:
+    """The same for a norm as files name it, or for its dual."""
+    if "blocks" not in kind:
+        entrywise, p = {"schatten": 0, "entrywise": 1}[kind["family"]], kind["p"]
+        p = math.inf if p == "inf" else Fraction(*float.as_integer_ratio(p))
+        require(p >= 1, "p is below 1")
+        q = math.inf if p == 1 else Fraction(1) if p == math.inf else p / (p - 1)
+        return norm(X, unit, entrywise, q if dual else p, factors)
+    sizes, covered = [], []
+    for block, own in zip(kind["blocks"], factors or [None] * len(kind["blocks"]), strict=True):
+        rows, columns = (range(*map(int, block[side])) for side in ("rows", "columns"))
+        covered += [(i, j) for i in rows for j in columns]
+        weight = Fraction(*float.as_integer_ratio(block["weight"]))
+        require(weight > 0, "a weight is not positive")
+        part = size([[X[i][j] for j in columns] for i in rows], unit, block, own, dual)
+        sizes.append(part / weight if dual else part * weight)
+    whole = [(i, j) for i in range(len(X)) for j in range(len(X[0]))]
+    require(sorted(covered) == whole, "the blocks do not cover the matrix once")
+    summed = {"maximum": dual, "sum": not dual}[kind["family"]]
+    return sum(sizes, Fraction(0)) if summed else max(sizes)
+
+
 def verify(file: dict) -> str:
     """What a certificate proves, in words; raises an exception if not what it claims."""
     require(file["format"] == "margin certificate 1", "unknown format")
@@ -90,7 +114,8 @@ def verify(file: dict) -> str:
     exact = kind == "infeasible"
     weights = [0.0] * m if exact else file["multipliers"]
     parts = [[bounds, weights], file["left"], file["right"], file["W"] or []]
-    parts += [part for U, s, V in factors.values() for part in (U, [s], V)]
+    known = [*factors.values()] if "p" in file["norm"] else sum(factors.values(), [])
+    parts += [part for U, s, V in filter(None, known) for part in (U, [s], V)]
     unit = max(float.as_integer_ratio(x)[1] for part in parts for row in part for x in row)
     A, B = integers(file["left"], m, d, unit), integers(file["right"], m, e, unit)
     c, x = integers([bounds, weights], 2, m, unit)
@@ -102,11 +127,7 @@ def verify(file: dict) -> str:
     if exact:
         require(total > 0 and not any(map(any, M)), "the multipliers show no contradiction")
         return f"infeasible, {m - x.count(0)} constraints contradict each other"
-    entrywise, p = {"schatten": 0, "entrywise": 1}[file["norm"]["family"]], file["norm"]["p"]
-    p = math.inf if p == "inf" else Fraction(*float.as_integer_ratio(p))
-    require(p >= 1, "p is below 1")
-    q = math.inf if p == 1 else Fraction(1) if p == math.inf else p / (p - 1)
-    dual_norm = norm(M, unit, entrywise, q, factors.get("M")) * unit**2
+    dual_norm = size(M, unit, file["norm"], factors.get("M"), dual=True) * unit**2
     if kind == "lower bound":
         least = Fraction(*float.as_integer_ratio(claim["norm_at_least"]))
         require(0 < total >= least * dual_norm, "the bound is not proved")
@@ -118,13 +139,13 @@ def verify(file: dict) -> str:
     scalable = all(a or not y for a, y in zip(asked, c))
     scale = min([Fraction(1), *(g / y for g, y, a in zip(margins, c, asked) if a and scalable)])
     require(scale > 0, "a margin that should be positive is not")
-    size, moved = sum(y * y for r in W for y in r), Fraction(0)
+    square, moved = sum(y * y for r in W for y in r), Fraction(0)
     for a, b, y, w, h, g in zip(A, B, c, x, held, margins):
         v = abs(y * scale - g) if h else max(y * scale - g, 0)
-        reach = Fraction(sum(map(mul, a, a)) * sum(map(mul, b, b)) * size, unit**8)
+        reach = Fraction(sum(map(mul, a, a)) * sum(map(mul, b, b)) * square, unit**8)
         require(v * v * 2**92 <= (d + e) ** 2 * max((y * scale) ** 2, reach), "a margin is short")
         moved += abs(w) * v / scale
-    value = norm(W, unit, entrywise, p, factors.get("W")) / scale
+    value = size(W, unit, file["norm"], factors.get("W")) / scale
     lower = max(Fraction(0), total - moved) / dual_norm if dual_norm else Fraction(0)
     gap = max(1 - lower / value if value else Fraction(0), 1 - scale)
     require(gap <= Fraction(*float.as_integer_ratio(claim["gap"])) < 1, f"the gap is {float(gap)}")

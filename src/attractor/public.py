@@ -48,6 +48,8 @@ from attractor.errors import (
 from attractor.explorer import explore as explore, explorer_page as explorer_page
 from attractor.files import load as load
 from attractor.geometry import (
+    BlockMaximum as BlockMaximum,
+    BlockSum as BlockSum,
     Frobenius as Frobenius,
     Geometry as Geometry,
     Lp as Lp,

@@ -8,7 +8,7 @@ from attractor.geometry import get_geometry
 from attractor.margin import MarginProblem
 from attractor.margin.large.conjugate_gradients import FreeSystem
 from attractor.margin.large.groups import GroupedConstraints
-from attractor.margin.large.proximal_newton import ProximalPoint
+from attractor.margin.large.proximal_points import proximal_point
 
 seeds = st.integers(0, 2**20)
 norms = st.sampled_from(
@@ -73,7 +73,7 @@ def test_free_systems_are_solved_to_rounding(share):
 def test_proximal_points_satisfy_their_optimality_conditions(seed, norm, shape):
     geometry, rng = get_geometry(norm), np.random.default_rng(seed)
     Z, tau = rng.normal(size=shape), 10.0 ** rng.uniform(-2, 1)
-    point = ProximalPoint.of(Z, tau, geometry)
+    point = proximal_point(Z, tau, geometry)
     pull = (Z - point.W) / tau  # a subgradient of the norm at W, if W is right
     if not point.W.any():
         assert geometry.dual_norm(pull) <= 1 + 1e-9
@@ -87,10 +87,10 @@ def test_proximal_points_satisfy_their_optimality_conditions(seed, norm, shape):
 def test_proximal_derivatives_agree_with_differences(seed, norm, shape):
     geometry, rng = get_geometry(norm), np.random.default_rng(seed)
     Z, H = rng.normal(size=shape), rng.normal(size=shape)
-    point = ProximalPoint.of(Z, 0.5, geometry)
+    point = proximal_point(Z, 0.5, geometry)
 
     def slope(step):
-        ahead, behind = (ProximalPoint.of(Z + s * H, 0.5, geometry).W for s in (step, -step))
+        ahead, behind = (proximal_point(Z + s * H, 0.5, geometry).W for s in (step, -step))
         return (ahead - behind) / (2 * step)
 
     coarse, fine = slope(2e-6), slope(1e-6)
@@ -100,7 +100,7 @@ def test_proximal_derivatives_agree_with_differences(seed, norm, shape):
 
 
 def test_proximal_derivatives_hold_where_singular_values_repeat():
-    point = ProximalPoint.of(2 * np.eye(3), 0.5, get_geometry("nuclear"))
+    point = proximal_point(2 * np.eye(3), 0.5, get_geometry("nuclear"))
     H = np.arange(9.0).reshape(3, 3)
     # Symmetric directions move W as Z moves; skew ones turn it, and shrink with it.
     even, odd = (H + H.T) / 2, (H - H.T) / 2

@@ -42,7 +42,7 @@ def run(capsys, monkeypatch, *arguments):
 
 
 def test_it_is_one_short_file_that_needs_the_standard_library_alone(tmp_path, valid):
-    assert len(CHECKER.read_text().splitlines()) < 150
+    assert len(CHECKER.read_text().splitlines()) < 175
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(valid))
     command = [sys.executable, "-I", "-S", str(CHECKER)]  # no installed package can be found

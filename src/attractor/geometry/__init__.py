@@ -1,6 +1,7 @@
 """Geometries: a norm, its dual, and what an optimizer that descends in it does."""
 
 from attractor.geometry._lengths import lengths
+from attractor.geometry.blocks import Block, BlockMaximum, BlockSum
 from attractor.geometry.contract import Geometry, has_norm_of
 from attractor.geometry.decompositions import singular_value_decomposition, singular_values
 from attractor.geometry.entrywise import Lp
@@ -9,6 +10,9 @@ from attractor.geometry.registry import get_geometry, register_geometry, registe
 from attractor.geometry.schatten import Nuclear, Schatten, Spectral
 
 __all__ = [
+    "Block",
+    "BlockMaximum",
+    "BlockSum",
     "Frobenius",
     "Geometry",
     "Lp",

@@ -66,6 +66,14 @@ class Geometry(abc.ABC):
         Certificates bound rounding in the Frobenius norm and carry it over with this number.
         """
 
+    def dual_norm_constants(self, rows: int, columns: int) -> tuple[tuple[slice, slice, float], ...]:
+        """Blocks of a matrix, and numbers ``k_b`` with ``||G||_dual <= sum_b k_b ||G_b||_F``.
+
+        One block and ``dual_norm_constant``, unless a norm weighs parts of the matrix so
+        differently that rounding in one of them says nothing about the others.
+        """
+        return ((slice(0, rows), slice(0, columns), self.dual_norm_constant(rows, columns)),)
+
     @abc.abstractmethod
     def norm_rounding(self, rows: int, columns: int) -> float:
         """Bound on the relative error that ``norm`` and ``dual_norm`` make in float64."""

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
-from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Frobenius,
+    Geometry,
+    Lp,
+    Nuclear,
+    Schatten,
+    Spectral,
+)
+from attractor.margin.blocks.methods import solve_by_blocks
 from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
@@ -70,3 +81,8 @@ def solve_in_frobenius(task: Task) -> Candidates:
     solved = ~(W != W).any((-1, -2)) & (size > 0)
     x[solved] /= size[solved, None]
     return W, x
+
+
+_BLOCKS = (functools.partial(solve_by_blocks, methods_of=methods_of),)
+for _kind in (BlockMaximum, BlockSum):
+    register_methods(_kind, lambda _: _BLOCKS)

@@ -13,7 +13,7 @@ extended precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -58,7 +58,8 @@ class Certificate:
         equality_residual: Largest ``|a^T W b - c| / (||a|| ||b|| ||W||)`` over equalities.
         farkas_residual: ``||sum lambda a b^T||_dual / sum c lambda``; zero proves infeasibility.
         relative_farkas_residual: ``||sum lambda a b^T||_dual / sum |lambda| ||a|| ||b||``;
-            zero where only constraints with ``a b^T = 0``, or none, carry a multiplier.
+            zero where only constraints with ``a b^T = 0``, or none, carry a multiplier. In norms
+            of several blocks, the bound on the dual norm that follows from the Frobenius norm.
         support: Constraints whose margin exceeds its bound by no more than 1e-6, relative to it,
             or than their share ``lambda_j c_j / ||W||`` of the norm.
     """
@@ -141,7 +142,8 @@ def _certify(
         norm = np.where(np.isfinite(np.ldexp(norm, scaled.unit)), norm, np.nan)
     frobenius = np.sqrt(inner_products(W, W))
     margins, doubt = _margins(scaled, W, frobenius)
-    combined, total, dual_norm, dual_doubt, total_doubt = evaluate_dual(scaled, weights, geometry)
+    dual = evaluate_dual(scaled, weights, geometry)
+    combined, total, dual_norm, dual_doubt, total_doubt, rounding = dual
 
     c = scaled.bounds
     positive, scalable = scaled.positive, scaled.scalable
@@ -191,6 +193,11 @@ def _certify(
     near = np.fmax(share, _SUPPORT_TOLERANCE) * size
     support = (scaled.inequality & (margins - c <= near)) | scaled.equality
     weight = np.abs(weights * scaled.norms).sum(-1)
+    vanishing = dual_norm + dual_doubt
+    if len(geometry.dual_norm_constants(*W.shape[-2:])) > 1:
+        # In a block of small weight it takes more than rounding to vanish in the dual norm.
+        frobenius = np.sqrt(inner_products(combined, combined)) + rounding
+        vanishing = geometry.dual_norm_constant(*W.shape[-2:]) * frobenius
     lower_bound = np.where(lower > 0, scaled.restore_bound(lower, 0.0), 0.0)
     # Infinite is the bound of a contradiction alone.
     lower_bound = np.where(np.isfinite(lower), np.minimum(lower_bound, _LARGEST), lower_bound)
@@ -207,7 +214,7 @@ def _certify(
         loose_violation=loose,
         equality_residual=np.where(solved, equality.max(axis=-1, initial=0.0), np.nan),
         farkas_residual=np.where(lower > 0, 1 / lower_bound, np.inf),
-        relative_farkas_residual=np.where(weight > 0, (dual_norm + dual_doubt) / weight, 0.0),
+        relative_farkas_residual=np.where(weight > 0, vanishing / weight, 0.0),
         support=support,
     )
 
@@ -259,18 +266,23 @@ def _margins(
 
 def evaluate_dual(
     scaled: ScaledConstraints, weights: Any, geometry: Geometry
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """``sum lambda a b^T``, ``sum c lambda``, the dual norm of the first, and error bounds.
 
-    The first of these bounds how far the dual norm is off, the other the sum of bounds.
+    These bound how far the dual norm, the sum of bounds, and the first in the Frobenius norm are
+    off, in turn.
     """
     m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
-    constant = geometry.dual_norm_constant(d, e)
+    parts = geometry.dual_norm_constants(d, e)
     combined = scaled.combine(weights)
     total = (scaled.bounds * weights).sum(-1)
     sizes = np.abs(weights)
     dual_norm = geometry.dual_norm(combined)
-    doubt = 1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
+    doubt = sum(
+        1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * norms).sum(-1)
+        for norms, constant in _norms_in_parts(scaled, parts)
+    )
+    rounding = 1.1 * (scaled.depth + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
     total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(scaled.bounds)).sum(-1)
     blurred = (doubt > _NEGLIGIBLE * dual_norm) | (total_doubt > _NEGLIGIBLE * total)
     finite = np.isfinite(doubt) & np.isfinite(total_doubt) & _is_small(scaled)
@@ -281,13 +293,29 @@ def evaluate_dual(
         pair = extended.weighted_outer_sum(scaled.left[i, held], unit[held], scaled.right[i, held])
         combined[i] = np.ldexp(pair[0], shift)
         dual_norm[i] = geometry.dual_norm(combined[i])
-        error = np.sqrt((pair[1] ** 2).sum()) + 2 * extended.relative_error(m) * np.sqrt(d * e)
-        doubt[i] = constant * np.ldexp(error, shift)
+        left_out = 2 * extended.relative_error(m) * np.sqrt(d * e)
+        doubt[i] = 0.0
+        for rows, columns, constant in parts:
+            error = np.sqrt((pair[1][rows, columns] ** 2).sum()) + left_out
+            doubt[i] += constant * np.ldexp(error, shift)
+        rounding[i] = np.ldexp(np.sqrt((pair[1] ** 2).sum()) + left_out, shift)
         exact, rest = extended.inner_product(scaled.bounds[i], unit)
         total[i] = np.ldexp(exact, shift)
         total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m), shift)
     doubt = doubt + geometry.norm_rounding(d, e) * dual_norm
-    return combined, total, dual_norm, doubt, total_doubt
+    return combined, total, dual_norm, doubt, total_doubt, rounding
+
+
+def _norms_in_parts(
+    scaled: ScaledConstraints, parts: tuple[tuple[slice, slice, float], ...]
+) -> Iterator[tuple[Float[np.ndarray, "instances m"], float]]:
+    """``||a_j|| ||b_j||`` in blocks of the matrix, and the numbers of the blocks."""
+    if len(parts) == 1:
+        yield scaled.norms, parts[0][2]
+        return
+    for rows, columns, constant in parts:
+        left = np.linalg.norm(scaled.left[..., rows], axis=-1)
+        yield left * np.linalg.norm(scaled.right[..., columns], axis=-1), constant
 
 
 def _is_small(scaled: ScaledConstraints) -> bool:

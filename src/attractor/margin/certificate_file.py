@@ -10,13 +10,21 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError, Status
-from attractor.geometry import Frobenius, Geometry, Lp, Schatten, has_norm_of
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Frobenius,
+    Geometry,
+    Lp,
+    Schatten,
+    has_norm_of,
+)
 from attractor.margin import extended
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
@@ -72,13 +80,14 @@ def contents(solution: Solution) -> dict[str, Any]:
     x = np.where(problem.equality, x, np.maximum(x, 0.0))
     claim, exact = _claim(solution, problem, x)
     optimal = claim["kind"] == "optimal"
-    factors = {} if exact or _entries_tell(solution.geometry) else {"M": _factors(_sum(problem, x))}
-    if factors and optimal:
-        factors["W"] = _factors(solution.W)
+    matrices = {"M": _sum(problem, x)} | ({"W": solution.W} if optimal else {})
+    if exact or _entries_tell(solution.geometry, problem.shape):
+        matrices = {}
+    factors = {name: _factors(matrix, solution.geometry) for name, matrix in matrices.items()}
     return {
         "format": FORMAT,
         "claim": claim,
-        "norm": _norm(solution.geometry),
+        "norm": _norm(solution.geometry, problem.shape),
         "left": problem.left.tolist(),
         "right": problem.right.tolist(),
         "bounds": problem.bounds.tolist(),
@@ -116,8 +125,20 @@ def _claim(
     return {"kind": "lower bound", "norm_at_least": float(least)}, None
 
 
-def _norm(geometry: Geometry) -> dict[str, Any]:
+def _norm(geometry: Geometry, shape: tuple[int, int]) -> dict[str, Any]:
     """The norm in words that name no class."""
+    if _is_in_blocks(geometry):
+        blocks = [
+            {
+                "rows": [piece.rows.start, piece.rows.stop],
+                "columns": [piece.columns.start, piece.columns.stop],
+                "weight": piece.weight,
+                **_norm(piece.geometry, piece.shape),
+            }
+            for piece in geometry.pieces(shape)
+        ]
+        family = "maximum" if isinstance(geometry, BlockMaximum) else "sum"
+        return {"family": family, "blocks": blocks}
     if has_norm_of(geometry, Frobenius):
         return {"family": "entrywise", "p": 2.0}
     if has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten):
@@ -126,12 +147,18 @@ def _norm(geometry: Geometry) -> dict[str, Any]:
     raise InvalidInputError(
         "solution",
         f"no certificate is defined in the geometry {geometry!r}",
-        "Solve in an entrywise or a Schatten norm",
+        "Solve in an entrywise or a Schatten norm, or in blocks of such norms",
     )
 
 
-def _entries_tell(geometry: Geometry) -> bool:
+def _is_in_blocks(geometry: Geometry) -> TypeGuard[BlockMaximum | BlockSum]:
+    return has_norm_of(geometry, BlockMaximum) or has_norm_of(geometry, BlockSum)
+
+
+def _entries_tell(geometry: Geometry, shape: tuple[int, int]) -> bool:
     """Whether the norm follows from the entries without singular values."""
+    if _is_in_blocks(geometry):
+        return all(_entries_tell(piece.geometry, shape) for piece in geometry.pieces(shape))
     return not isinstance(geometry, Schatten) or geometry.p == 2
 
 
@@ -144,8 +171,15 @@ def _sum(problem: MarginProblem, x: np.ndarray) -> np.ndarray:
     return np.ldexp(pair[0] + pair[1], shift)[0]
 
 
-def _factors(matrix: np.ndarray) -> list[Any]:
-    """Singular vectors as rows, singular values, singular vectors as rows."""
+def _factors(matrix: np.ndarray, geometry: Geometry) -> list[Any]:
+    """Singular vectors as rows, singular values, singular vectors as rows; or those of blocks."""
+    if _is_in_blocks(geometry):
+        return [
+            _factors(matrix[piece.rows, piece.columns], piece.geometry)
+            if not _entries_tell(piece.geometry, piece.shape)
+            else None
+            for piece in geometry.pieces(matrix.shape)
+        ]
     U, s, V = np.linalg.svd(matrix, full_matrices=False)
     return [U.T.tolist(), s.tolist(), V.tolist()]
 

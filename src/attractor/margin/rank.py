@@ -103,7 +103,7 @@ def _certified(
     gap = np.where(solved, certificate.gap, 0.0)
     sigma, weights = scaled.scale(W, multipliers)
     with np.errstate(all="ignore"):  # of contradictions, whose sums vanish
-        combined, _, dual_norm, doubt, _ = evaluate_dual(scaled, weights, Nuclear())
+        combined, _, dual_norm, doubt, *_ = evaluate_dual(scaled, weights, Nuclear())
         # The largest of tau is off by the doubt at most, and so is the one it is compared with.
         blurred = np.nan_to_num(2 * doubt / dual_norm, nan=0.0)
     tau = np.linalg.svd(np.where(np.isfinite(combined), combined, 0.0), compute_uv=False)

@@ -16,7 +16,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.errors import InvalidInputError
-from attractor.geometry import Geometry, Lp, Schatten, has_norm_of
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Frobenius,
+    Geometry,
+    Lp,
+    Schatten,
+    has_norm_of,
+)
 from attractor.margin.optimal_face import exposed_face
 from attractor.margin.problem import MarginProblem, norms_of, places_of
 from attractor.precision import as_plain
@@ -378,14 +386,16 @@ def possible_difference(
     sizes = norms_of(problem)
     binding = problem.present & (problem.equality | (multipliers * sizes > accuracy)) & (sizes > 0)
     M = problem.apply_adjoint(multipliers)
-    face = exposed_face(geometry, M, W / norm, accuracy).directions
-    rows = face.features(problem.left[binding], problem.right[binding]) / sizes[binding, None]
-    coordinates = np.random.default_rng(0).normal(size=face.size)
+    face = exposed_face(geometry, M, W / norm, accuracy)
+    directions = face.directions
+    rows = directions.features(problem.left[binding], problem.right[binding])
+    rows = np.vstack([rows / sizes[binding, None], face.shared])
+    coordinates = np.random.default_rng(0).normal(size=directions.size)
     if rows.size:
         _, values, basis = np.linalg.svd(rows, full_matrices=False)
         basis = basis[values > _MARGIN_KEPT * accuracy]
         coordinates -= (coordinates @ basis.T) @ basis
-    return face.matrix(coordinates)
+    return directions.matrix(coordinates)
 
 
 def _across_subgradients(
@@ -394,6 +404,15 @@ def _across_subgradients(
     """Rows less their parts along differences of subgradients of the norm at W."""
     if geometry.unique:
         return rows
+    if has_norm_of(geometry, BlockMaximum):
+        return _across_weights(rows, W, geometry)
+    if has_norm_of(geometry, BlockSum):
+        across, size = np.zeros_like(rows), float(geometry.norm(W))
+        for piece in geometry.pieces(W.shape):
+            place = ..., piece.rows, piece.columns
+            if piece.weight * float(piece.geometry.norm(W[place])) > _EQUAL * size:
+                across[place] = _across_subgradients(rows[place], W[place], piece.geometry)
+        return across
     if has_norm_of(geometry, Lp):
         sizes = np.abs(W)
         if geometry.p == 1:
@@ -414,3 +433,39 @@ def _across_subgradients(
         rank = int((values > _EQUAL * values[0]).sum())
         return rows - U[:, rank:] @ (U[:, rank:].T @ rows @ V[rank:].T) @ V[rank:]
     return rows * 0
+
+
+def _across_weights(
+    rows: Float[np.ndarray, "m d e"], W: Float[np.ndarray, "d e"], geometry: BlockMaximum
+) -> Float[np.ndarray, "m d e"]:
+    """The same for a maximum of norms of blocks.
+
+    Subgradients are ``sum_b mu_b c_b G_b`` over the blocks of largest norm, with subgradients
+    ``G_b`` of their norms and weights ``mu_b`` that add up to one. What is left of ``c_b G_b`` in
+    each block, the weights mix: rows keep their part along the one direction across that.
+    """
+    across, ridge, square = rows.copy(), np.zeros_like(rows[0]), 0.0
+    size = float(geometry.norm(W))
+    for piece in geometry.pieces(W.shape):
+        place = ..., piece.rows, piece.columns
+        V = W[place]
+        if piece.weight * float(piece.geometry.norm(V)) < (1 - _EQUAL) * size:
+            continue
+        across[place] = _across_subgradients(rows[place], V, piece.geometry)
+        G = piece.weight * _subgradient(V, piece.geometry)
+        normal = _across_subgradients(G[None], V, piece.geometry)[0]
+        length = float((normal**2).sum())
+        if length == 0:
+            return rows * 0  # nothing is known of the norm of the block
+        across[place] -= (across[place] * normal).sum((-1, -2), keepdims=True) * normal / length
+        ridge[place] = normal / length
+        square += 1 / length
+    return across + (rows * ridge).sum((-1, -2), keepdims=True) * ridge / square
+
+
+def _subgradient(W: Float[np.ndarray, "d e"], geometry: Geometry) -> Float[np.ndarray, "d e"]:
+    """One of the norm at W: the steepest direction in the dual norm; zero where none is known."""
+    if has_norm_of(geometry, Lp) or has_norm_of(geometry, Schatten):
+        dual = Schatten if isinstance(geometry, Schatten) else Lp
+        return dual(geometry.q).steepest_descent_direction(W)
+    return W / np.linalg.norm(W) if has_norm_of(geometry, Frobenius) else np.zeros_like(W)

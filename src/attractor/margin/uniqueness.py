@@ -123,16 +123,13 @@ class _Search:
         face = exposed_face(geometry, M, W, accuracy)
         binds = constraints.equality | (constraints.multipliers > accuracy)
         bound = constraints.choose(binds)
-        along = face.directions.coordinates(M)
-        # Where it does not vanish on the face it is the norm there, and solutions share it.
-        shared = along[None] if np.linalg.norm(along) > 0.5 else np.zeros((0, along.size))
-        plain = np.vstack([bound.features(face.directions), shared])
+        plain = np.vstack([bound.features(face.directions), face.shared])
         if len(row_space(plain, cut)) == face.directions.size:
             return Uniqueness.UNIQUE, None
         if isinstance(face.directions, Entries):  # known exactly, once known
             cut = _DEPENDENT_ENTRIES
         span = Span.of(bound)
-        held = np.vstack([span.features(face.directions), shared])
+        held = np.vstack([span.features(face.directions), face.shared])
         if len(row_space(held, cut)) == face.directions.size:
             return Uniqueness.UNIQUE, None
         movable, rest = face.movable, constraints.choose(~binds)

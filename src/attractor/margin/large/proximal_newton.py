@@ -11,10 +11,6 @@ Newton's method on the constraints that are short or carry a multiplier, project
 system is solved by conjugate gradients, so that nothing as large as a Gram matrix is formed
 (the semismooth Newton augmented Lagrangian methods of Jiang, Sun and Toh 2014). As tau grows and
 delta falls, stages gain on each other superlinearly.
-
-The proximal point of Z minimizes ``tau ||W|| + 1/2 ||W - Z||_F^2``. For an l_p norm of the entries
-it acts on their absolute values, for one of the singular values on those; its derivative there is
-a diagonal plus a rank-one matrix, whatever p is.
 """
 
 from __future__ import annotations
@@ -24,15 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.geometry import Geometry, Lp, Schatten
+from attractor.geometry import Geometry
 from attractor.margin.large.conjugate_gradients import conjugate_gradients
 from attractor.margin.large.instance import LargeInstance, Report
+from attractor.margin.large.proximal_points import ProximalPoint, proximal_point
 from attractor.margin.methods import Candidates, Task
 
 _FIRST_TAU, _GROWTH = 0.3, 2.0
 """Of tau, in units of the dual norm of the Frobenius solution, and its factor a stage."""
-_FIRST_DELTA, _FALL, _LAST_DELTA = 1e-2, 0.3, 1e-9
-"""Of delta, in units of tau, its factor a stage, and its end."""
+_DELTA = 1e-2, 0.3, 1e-9
+_DELTA_OF_FEW = 1e-4, 0.1, 1e-14
+"""Delta of the first stage, in units of tau, its factor a stage, and its end; the same where
+Newton's system is solved directly, and may be close to singular."""
 _RETREAT = 10.0
 """Divisor of tau after a stage that did not converge."""
 _STAGES, _STALLED = 80, 14
@@ -42,9 +41,10 @@ _CLOSENESS = 0.1
 _REDUCTION, _MOST_PRODUCTS = 0.05, 400
 _ASCENT, _NOISE = 1e-4, 1e-14
 """Least share of the ascent promised to first order; share of the height that is rounding."""
-_NEWTON_STEPS = 12
-_TIED = 1e-12
-"""Difference of singular values, relative to the largest, that is rounding."""
+_FEW = 2000
+"""Constraints up to which Newton's system is solved directly, as far as these many entries of
+constraints written out as matrices allow."""
+_MOST_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def _climb(
     """The best W and the best multipliers of all stages."""
     W, x = start
     geometry, margins = task.geometry, instance.constraints.margins(W)
-    tau, share, growth = _FIRST_TAU * float(geometry.dual_norm(W)), _FIRST_DELTA, _GROWTH
+    share, fall, last = _DELTA_OF_FEW if len(x) <= _FEW else _DELTA
+    tau, growth = _FIRST_TAU * float(geometry.dual_norm(W)), _GROWTH
     best_W, best_x = W, x
     value, lower = instance.bounds_from(float(geometry.norm(W)), x, margins)
     stalled = 0
@@ -118,7 +119,7 @@ def _climb(
             break
         if done:
             W, x = iterate.point.W, iterate.u
-            tau, share = growth * tau, max(_FALL * share, _LAST_DELTA)
+            tau, share = growth * tau, max(fall * share, last)
         else:  # the stage was too long
             tau, share, growth = tau / _RETREAT, _RETREAT * share, np.sqrt(growth)
     return instance.scaled_to_meet(best_W), best_x
@@ -168,7 +169,7 @@ def _evaluate(
 ) -> _Iterate:
     tau, delta = center.tau, center.delta
     Z = center.W + tau * instance.constraints.combine(u)
-    point = ProximalPoint.of(Z, tau, geometry)
+    point = proximal_point(Z, tau, geometry)
     margins = instance.constraints.margins(point.W)
     moved = u - center.x
     height = instance.bounds @ u - delta / 2 * (moved @ moved) + point.norm
@@ -184,6 +185,16 @@ def _newton_direction(
     u, h, tau = iterate.u, iterate.gradient, center.tau
     free = ~instance.inequality | (u > 0) | (h > 0)
     chosen = instance.constraints.choose(free)
+    direction = np.zeros_like(u)
+    d, e = iterate.point.W.shape
+    if len(u) <= _FEW and len(chosen.left) * d * e <= _MOST_ENTRIES:
+        right = np.repeat(chosen.right, np.diff(chosen.starts), axis=0)
+        rows = chosen.left[:, :, None] * right[:, None]
+        moved = iterate.point.derivative(rows)
+        system = tau * rows.reshape(len(rows), -1) @ moved.reshape(len(rows), -1).T
+        system += center.delta * np.eye(len(rows))
+        direction[free] = np.linalg.solve(system, h[free])
+        return direction
 
     def times(v: np.ndarray) -> np.ndarray:
         moved = iterate.point.derivative(chosen.combine(v))
@@ -197,127 +208,5 @@ def _newton_direction(
         reduction=_REDUCTION,
         most=_MOST_PRODUCTS,
     )
-    direction = np.zeros_like(u)
     direction[free] = found
     return direction
-
-
-@dataclass(frozen=True)
-class ProximalPoint:
-    """The proximal point of a matrix, and the derivative of the map there.
-
-    Attributes:
-        W: The proximal point.
-        norm: Its norm.
-    """
-
-    W: Float[np.ndarray, "d e"]
-    norm: float
-    _basis: tuple[np.ndarray, np.ndarray] | None
-    _signs: np.ndarray | None
-    _before: np.ndarray
-    _after: np.ndarray
-    _diagonal: np.ndarray
-    _bump: np.ndarray
-
-    @classmethod
-    def of(cls, Z: Float[np.ndarray, "d e"], tau: float, geometry: Geometry) -> ProximalPoint:
-        """Evaluates the map."""
-        if isinstance(geometry, Schatten):
-            left, before, right = np.linalg.svd(Z, full_matrices=False)
-            after, diagonal, bump = proximal_values(before, tau, geometry.p)
-            W, basis, signs = (left * after) @ right, (left, right.T), None
-        else:
-            assert isinstance(geometry, Lp)
-            before = np.abs(Z).ravel()
-            after, diagonal, bump = proximal_values(before, tau, geometry.p)
-            basis, signs = None, np.where(Z < 0, -1.0, 1.0)
-            W = signs * after.reshape(Z.shape)
-        return cls(W, float(geometry.norm(W)), basis, signs, before, after, diagonal, bump)
-
-    def derivative(self, H: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
-        """Derivative of W along H."""
-        if self._basis is None:
-            h = (self._signs * H).ravel()
-            return self._signs * self._along(h).reshape(H.shape)
-        left, right = self._basis
-        image = left.T @ H
-        core = image @ right
-        even, odd = (core + core.T) / 2, (core - core.T) / 2
-        s, w = self._before, self._after
-        apart = s[:, None] - s
-        tied = np.abs(apart) <= _TIED * s[0]
-        ratio = np.where(tied, self._diagonal[:, None], (w[:, None] - w) / np.where(tied, 1, apart))
-        total = s[:, None] + s
-        turned = even * ratio + odd * (w[:, None] + w) / np.where(total > 0, total, 1.0)
-        np.fill_diagonal(turned, self._along(np.diagonal(core)))
-        result = left @ turned @ right.T
-        shrunk = w / np.where(s > 0, s, 1.0)
-        if len(left) > len(s):
-            outside = H @ right - left @ core
-            result += (outside * shrunk) @ right.T
-        elif len(right) > len(s):
-            outside = image - core @ right.T
-            result += (left * shrunk) @ outside
-        return result
-
-    def _along(self, h: np.ndarray) -> np.ndarray:
-        return self._diagonal * h + self._bump * (self._bump @ h)
-
-
-def proximal_values(
-    z: Float[np.ndarray, "r"], tau: float, p: float
-) -> tuple[Float[np.ndarray, "r"], Float[np.ndarray, "r"], Float[np.ndarray, "r"]]:
-    """The proximal point of non-negative z for ``tau ||.||_p``.
-
-    Returns:
-        The point w, and the D and v of the derivative ``diag(D) + v v^T``.
-    """
-    zero = np.zeros_like(z)
-    if p == 1:
-        return np.maximum(z - tau, 0.0), np.where(z > tau, 1.0, 0.0), zero
-    if np.isinf(p):
-        if z.sum() <= tau:
-            return zero, zero, zero
-        falling = np.sort(z)[::-1]
-        levels = (np.cumsum(falling) - tau) / np.arange(1, len(z) + 1)
-        level = levels[np.flatnonzero(falling > levels)[-1]]
-        cut = z >= level
-        return np.minimum(z, level), np.where(cut, 0.0, 1.0), cut / np.sqrt(cut.sum())
-    q = p / (p - 1)
-    scale = z.max(initial=0.0)
-    if scale == 0 or scale * ((z / scale) ** q).sum() ** (1 / q) <= tau:
-        return zero, zero, zero
-    from scipy.optimize import brentq
-
-    # With w = N s and ||s||_p = 1, stationarity is N s + tau s^(p-1) = z; ||s||_p falls with N.
-    most = scale * ((z / scale) ** p).sum() ** (1 / p)
-
-    def excess(norm: float) -> float:
-        return float((_unit_values(z, tau, p, norm) ** p).sum() - 1)
-
-    least = most * 1e-12
-    norm = brentq(excess, least, most, xtol=1e-15 * most)
-    assert isinstance(norm, float)
-    s = _unit_values(z, tau, p, norm)
-    with np.errstate(divide="ignore"):
-        stiffness = 1 + tau * (p - 1) / norm * s ** (p - 2)
-    b = np.sqrt(tau * (p - 1) / norm) * s ** (p - 1)
-    rest = max(1 - float((b**2 / stiffness).sum()), np.finfo(np.float64).tiny)
-    return norm * s, 1 / stiffness, b / stiffness / np.sqrt(rest)
-
-
-def _unit_values(
-    z: Float[np.ndarray, "r"], tau: float, p: float, norm: float
-) -> Float[np.ndarray, "r"]:
-    """The s with ``norm s + tau s^(p-1) = z``, by Newton's method from above."""
-    if p >= 2:
-        linear, bent, power = norm, tau, p - 1
-    else:  # in terms of y = s^(p-1) the equation is convex
-        linear, bent, power = tau, norm, 1 / (p - 1)
-    y = np.minimum(z / linear, (z / bent) ** (1 / power))
-    for _ in range(_NEWTON_STEPS):
-        steep = bent * y ** (power - 1)
-        slope = linear + power * steep
-        y = np.maximum(y - (linear * y + steep * y - z) / slope, 0.0)
-    return y if p >= 2 else y ** (1 / (p - 1))

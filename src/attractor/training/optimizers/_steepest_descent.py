@@ -11,7 +11,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled
-from attractor.geometry import Geometry, Lp, Schatten, Spectral, get_geometry
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Geometry,
+    Lp,
+    Schatten,
+    Spectral,
+    get_geometry,
+)
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import (
@@ -224,6 +232,9 @@ def _rise(geometry: Geometry) -> tuple[GradientScale, Any]:
         # Roots bring together entries that are far apart: below rounding does not mean small.
         direction = functools.partial(_direction_of_entries, geometry)
         return "log_per_entry", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
+    if isinstance(geometry, (BlockMaximum, BlockSum)):
+        direction = functools.partial(_direction_of_blocks, geometry)
+        return "log_per_entry", lambda gradient: jax.tree.map(direction, as_scaled(gradient))
     function = geometry.steepest_descent_direction
     return "per_array", lambda gradient: on_matrices(function, gradient)
 
@@ -237,3 +248,33 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
     log_norm = jnp.where(jnp.isneginf(log_norm), 0, log_norm)
     power = 1 / (geometry.p - 1)
     return jnp.sign(leaf.mantissa) * jnp.exp(power * (sizes - log_norm))
+
+
+def _direction_of_blocks(
+    geometry: BlockMaximum | BlockSum, leaf: Scaled
+) -> Float[Array, "..."]:
+    """The steepest direction in a norm of blocks, each block at a scale of its own."""
+    matrix = as_matrix(leaf.mantissa)
+    scales = as_matrix(jnp.broadcast_to(leaf.log_scale, leaf.mantissa.shape))
+    parts, sizes = [], []
+    for block, M, scale in zip(
+        geometry.blocks, geometry.cut(matrix), geometry.cut(scales), strict=True
+    ):
+        common = jnp.where(M != 0, scale, -jnp.inf).max((-2, -1), keepdims=True)
+        plain = M * jnp.exp(scale - jnp.where(jnp.isneginf(common), 0, common))
+        plain = jnp.where(M != 0, plain, 0)  # a scale of zero may be anything
+        gradient_scale, _ = _rise(block.geometry)
+        if block.geometry == Lp(math.inf):
+            direction = jnp.sign(M)
+        elif gradient_scale == "log_per_entry":
+            of_entries = functools.partial(_direction_of_entries, block.geometry)
+            of_grid = jax.vmap(jax.vmap(lambda M, scale, rise=of_entries: rise(Scaled(M, scale))))
+            direction = of_grid(M, scale - jnp.where(jnp.isneginf(common), 0, common))
+        else:
+            direction = block.geometry.steepest_descent_direction(plain)
+        parts.append(direction / block.weight)
+        size = jnp.log(block.geometry.dual_norm(plain) / block.weight) + common[..., 0, 0]
+        sizes.append(size.ravel())
+    if isinstance(geometry, BlockSum):
+        parts = geometry.only_largest(parts, jnp.concatenate(sizes))
+    return geometry.joined(parts, matrix).reshape(leaf.mantissa.shape)

@@ -1,0 +1,1 @@
+"""Margin problems in norms of blocks: block by block where no constraint joins any."""
