@@ -20,7 +20,7 @@ from attractor.records import AXES, Plotted, RecordedRun, Rows, StoredRun, readi
 from attractor.tokens import Tokens
 from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
-from attractor.training.trajectory_check import check_trajectory
+from attractor.training.trajectory_check import ATTENTION_HEAD, check_trajectory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _KIND = "trajectory"
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
-_READ_AGAIN = ("loss", "parameterization")
+_READ_AGAIN = ("loss", "parameterization", "arrangement")
 """The settings that are read from a file where it has them."""
 _DIMENSIONS = {
     "loss": (),
@@ -74,7 +74,9 @@ class Trajectory(Plotted, RecordedRun):
             ``norm``, ``log_gradient_norm``, ``log_time``, ``attended``, ``attended_probability``,
             ``W`` (with a step axis if all were kept; likewise ``K`` and ``Q``, ``p``, and
             ``head_...``, where they were trained), ``status``, ``steps_taken``, and metrics of the
-            user. ``log_time`` is the logarithm of the equivalent raw time: of what the step sizes
+            user. Of several attention heads, matrices and what is attended to have an axis
+            ``attention_head`` before their own. ``log_time`` is the logarithm of the equivalent raw
+            time: of what the step sizes
             of the same algorithm without normalization would add up to; NaN where it is none.
             Of paths and flows, ``radius``, ``time`` or ``logarithmic_time`` takes the place of
             step; flows have ``conserved_drift``, too.
@@ -286,6 +288,8 @@ def trajectory_data(
         along = () if name in last_only else (axis,)
         unnamed = tuple(f"{name}_{place}" for place in range(array.ndim - 1 - len(along)))
         own = _DIMENSIONS.get(name, unnamed)
+        if len(unnamed) == len(own) + 1:
+            own = (ATTENTION_HEAD, *own)
         variables[name] = ((*trial, *along, *own), array.reshape(*trials, *array.shape[1:]))
     variables["status"] = (trial, records.status.reshape(trials))
     variables["steps_taken"] = (trial, records.steps_taken.reshape(trials))

@@ -20,6 +20,7 @@ from attractor.training.optimizers._steepest_descent import (
     spectral_descent,
     steepest_descent,
 )
+from attractor.training.optimizers.joined import joined
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
@@ -39,6 +40,7 @@ __all__ = [
     "get_optimizer",
     "gradient_descent",
     "greedy_coordinate_descent",
+    "joined",
     "lion",
     "mirror_descent",
     "momentum",
