@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,8 @@ from attractor.checks import check_count, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
 from attractor.randomness import fold_in
-from attractor.tokens import Tokens
-
-Arrangement = Literal["stacked", "side by side", "block diagonal"]
-"""How the matrices of attention heads become one: below each other, as columns, as blocks."""
+from attractor.tokens import Arrangement, Tokens
+from attractor.tokens.arrangement import arranged
 
 _HEAD_KEYS = 2**20
 """Where the numbers of the keys of attention heads begin: beyond those of arrays of one head."""
@@ -226,24 +224,6 @@ class MultiHead(Parameterization):
     def _axes(self) -> dict[str, int]:
         """The axis of heads of each array, counted from the last."""
         return {name: -1 - len(shape) for name, shape in self.attention.shapes(1, 1).items()}
-
-
-def arranged(
-    W: Float[Any, "*trials attention_head d e"], arrangement: Arrangement
-) -> Float[Any, "*trials D E"]:
-    """The matrices of several attention heads as one, of NumPy or JAX.
-
-    ``"stacked"`` is ``(H d, e)``, ``"side by side"`` ``(d, H e)``, ``"block diagonal"``
-    ``(H d, H e)`` with zeros elsewhere.
-    """
-    *lead, heads, d, e = W.shape
-    if arrangement == "stacked":
-        return W.reshape(*lead, heads * d, e)
-    xp = W.__array_namespace__()
-    if arrangement == "side by side":
-        return xp.moveaxis(W, -3, -2).reshape(*lead, d, heads * e)
-    own = xp.eye(heads, dtype=bool)[:, None, :, None]
-    return xp.where(own, W[..., None, :], 0).reshape(*lead, heads * d, heads * e)
 
 
 def get_parameterization(parameterization: str | Parameterization) -> Parameterization:

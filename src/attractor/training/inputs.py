@@ -105,7 +105,14 @@ class Inputs:
             return {}
         geometry = layer.descended(optimizer) or Frobenius()
         arrangement = layer.arrangement(geometry, joined=optimizer.joins_heads)
-        return {"attention_heads": layer.heads, "arrangement": arrangement}
+        own = layer.effective_geometry(optimizer.geometry)
+        if optimizer.joins_heads and own is not None and arrangement == "side by side":
+            own = None  # no head descends a norm of its own
+        return {
+            "attention_heads": layer.heads,
+            "arrangement": arrangement,
+            "geometry_of_a_head": "not known" if own is None else own.name,
+        }
 
     def check_memory(self, records: int, *, last_only: bool = False, copies: int = 1) -> None:
         """Refuses more trials, or records of each, than fit into memory.
