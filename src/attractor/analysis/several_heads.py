@@ -20,7 +20,6 @@ from attractor.training import Trajectory
 from attractor.training.trajectory_check import ATTENTION_HEAD
 
 if TYPE_CHECKING:
-
     from attractor.analysis.verdict import Verdict
 
 _MATRIX = ("row", "column")

@@ -196,6 +196,7 @@ class Trajectory(Plotted, RecordedRun):
         measure = Frobenius() if geometry == "not known" else get_geometry(geometry)
         order = [axis for axis in data["W"].dims if axis not in ("row", "column")]
         norms = measure.norm(data["W"].transpose(*order, "row", "column").to_numpy())
+        data.attrs[ATTENTION_HEAD] = number
         data["norm"] = (order, norms, data["norm"].attrs)
         head = by_attention_head(self.head, count)[number] if self.head is not None else None
         name = self.settings.get("parameterization", "")
@@ -282,7 +283,21 @@ class Trajectory(Plotted, RecordedRun):
             ", ".join(f"{name} = {value:g}" for name, value in variant.items()): self.sel(**variant)
             for variant in self.variants
         }
-        return "trajectory_figure", {words: one.data for words, one in runs.items()}
+        found = {words: one.data for words, one in runs.items()}
+        if self.attention_heads is not None:
+            heads = [(number, f"attention head {number}") for number in range(self.attention_heads)]
+            found = {
+                f"{words}, {name}" if words else name: one.attention_head(number).data
+                for words, one in runs.items()
+                for number, name in heads
+            }
+        return "trajectory_figure", found
+
+    def _heads_rows(self) -> Rows:
+        if self.attention_heads is None:
+            return []
+        arrangement = self.settings.get("arrangement", "not known")
+        return [("attention heads", f"{self.attention_heads}, as one matrix {arrangement}")]
 
     def _summary(self) -> tuple[str, Rows]:
         last = self.data.isel({self.axis: -1})
@@ -290,6 +305,7 @@ class Trajectory(Plotted, RecordedRun):
             ("trials", self._trials()),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
+            *self._heads_rows(),
             self._last_record(),
             self._kept_row("W", "matrices"),
             self._loss_row(),
