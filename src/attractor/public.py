@@ -102,7 +102,7 @@ from attractor.selection import (
     token_scores as token_scores,
 )
 from attractor.threads import use_threads as use_threads
-from attractor.tokens import Tokens as Tokens, head_matrices as head_matrices
+from attractor.tokens import Tokens as Tokens, split_heads as split_heads
 from attractor.training import (
     Optimizer as Optimizer,
     Trajectory as Trajectory,

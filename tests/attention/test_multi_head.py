@@ -28,7 +28,7 @@ from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
-from attractor.tokens import Tokens, head_matrices
+from attractor.tokens import Tokens, split_heads
 from attractor.tokens.arrangement import arranged
 
 TWO = MultiHead("W", 2)
@@ -239,9 +239,9 @@ def test_the_matrices_of_heads_are_arranged_as_documented():
     assert np.array_equal(blocks[:2, :3], W[0]) and np.array_equal(blocks[2:, 3:], W[1])
     assert not blocks[:2, 3:].any() and not blocks[2:, :3].any()
     for how in ("stacked", "side by side", "block diagonal"):
-        assert np.array_equal(head_matrices(arranged(W, how), 2, how), W)
+        assert np.array_equal(split_heads(arranged(W, how), 2, how), W)
     with pytest.raises(InvalidInputError, match="2 heads that are stacked"):
-        head_matrices(np.zeros((3, 3)), 2, "stacked")
+        split_heads(np.zeros((3, 3)), 2, "stacked")
 
 
 def test_prediction_heads_are_kept_by_their_name_and_arrays():

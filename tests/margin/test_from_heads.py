@@ -52,7 +52,7 @@ def test_what_descends_in_every_head_by_itself_is_solved_by_head(
     ]
     assert solution.value == pytest.approx(together([one.value for one in alone]), rel=1e-7)
     assert solution.gap < 1e-6
-    own = at.head_matrices(solution.W, 2, arrangement)
+    own = at.split_heads(solution.W, 2, arrangement)
     for head, one in enumerate(alone):
         assert one.problem.margins(own[head]).min() == pytest.approx(1, abs=1e-7) or geometry in (
             "l_inf", "spectral",

@@ -68,6 +68,7 @@ def _optimizers() -> Iterator[Call]:
     ):  # fmt: skip
         yield Call(factory, learning_rate=0.1, takes=TAKES)
     yield Call(at.polyak_step, takes=TAKES)
+    yield Call(at.joined, optimizer=ex.STEP)
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})
@@ -79,6 +80,7 @@ def _optimizers() -> Iterator[Call]:
 
 def _training() -> Iterator[Call]:
     yield Call(at.Trajectory.W, self=ex.RUN)
+    yield Call(at.Trajectory.attention_head, self=ex.RUN_OF_HEADS, number=0)
     yield Call(at.Trajectory.sel, self=ex.RUN)
     yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
     yield Call(at.Trajectory.print_to, self=ex.RUN, console=ex.CONSOLE)

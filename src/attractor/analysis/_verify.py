@@ -29,7 +29,8 @@ from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
 from attractor.margin.problem import selection_of_heads
 from attractor.selection import Selection, optimal_tokens, token_scores
-from attractor.tokens import Arrangement, Tokens
+from attractor.tokens import Tokens
+from attractor.tokens.arrangement import Arrangement
 from attractor.training import Trajectory
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin import Solution
 from attractor.selection import Selection
-from attractor.tokens import Arrangement, Tokens
-from attractor.tokens.arrangement import arranged, arranged_tokens, in_block_of_head
+from attractor.tokens import Tokens
+from attractor.tokens.arrangement import Arrangement, arranged, arranged_tokens, in_block_of_head
 from attractor.training import Trajectory
 from attractor.training.trajectory_check import ATTENTION_HEAD
 

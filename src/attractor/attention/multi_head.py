@@ -22,12 +22,12 @@ from attractor.attention.parameterization import (
     plain_name,
 )
 from attractor.attention.rows import Rows
-from attractor.checks import check_count, suggest
+from attractor.checks import check_count, naming, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
 from attractor.randomness import fold_in
-from attractor.tokens import Arrangement, Tokens
-from attractor.tokens.arrangement import arranged
+from attractor.tokens import Tokens
+from attractor.tokens.arrangement import Arrangement, arranged
 
 _HEAD_KEYS = 2**20
 """Where the numbers of the keys of attention heads begin: beyond those of arrays of one head."""
@@ -84,7 +84,8 @@ class MultiHead(Parameterization):
             InvalidInputError: If the heads are no parameterization of one attention head, or their
                 number is no positive integer.
         """
-        one = get_parameterization(attention)
+        with naming(parameterization="attention"):
+            one = get_parameterization(attention)
         if one.attention_heads is not None or one.trains_head:
             raise InvalidInputError(
                 "attention",

@@ -17,8 +17,8 @@ from attractor.memory import require_memory
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast
 from attractor.records import Described, Rows
 from attractor.selection import Selection
-from attractor.tokens import Arrangement, Tokens
-from attractor.tokens.arrangement import arranged_tokens
+from attractor.tokens import Tokens
+from attractor.tokens.arrangement import Arrangement, arranged_tokens
 
 _ARRAYS = ("left", "right", "bounds", "equality", "present", "sequence", "query", "token")
 _PORTION = 4096
@@ -177,7 +177,7 @@ class MarginProblem(Described):
 
         It is one problem for one matrix that holds those of all heads: stacked, ``(H d, e)``, with
         the vector ``a_j`` in the block of its head; side by side, ``(d, H e)``, with ``b_j`` there;
-        or block-diagonal, ``(H d, H e)``, with both. ``head_matrices`` takes solutions apart.
+        or block-diagonal, ``(H d, H e)``, with both. ``split_heads`` takes solutions apart.
 
         For norms of entries it makes no difference. The Schatten norms of the block-diagonal
         matrix are those that descend in every head by itself: the largest spectral norm of a head,
@@ -205,7 +205,7 @@ class MarginProblem(Described):
             >>> problem = at.MarginProblem.from_heads(tokens, at.optimal_tokens(tokens, heads))
             >>> problem
             MarginProblem(4 constraints on a 4 x 2 matrix, 0 equalities)
-            >>> at.head_matrices(at.solve(problem).W, 2, "stacked")
+            >>> at.split_heads(at.solve(problem).W, 2, "stacked")
             array([[[ 0.5, -0.1],
                     [-0.5,  0.3]],
             <BLANKLINE>

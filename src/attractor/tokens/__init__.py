@@ -1,6 +1,6 @@
 """Tokens: data sets of attention rows."""
 
-from attractor.tokens.arrangement import Arrangement, head_matrices
+from attractor.tokens.arrangement import split_heads
 from attractor.tokens.tokens import Tokens
 
-__all__ = ["Arrangement", "Tokens", "head_matrices"]
+__all__ = ["Tokens", "split_heads"]

@@ -34,7 +34,7 @@ def arranged(
     return xp.where(own, W[..., None, :], 0).reshape(*lead, heads * d, heads * e)
 
 
-def head_matrices(
+def split_heads(
     W: Float[np.ndarray, "*trials D E"], heads: int, arrangement: Arrangement
 ) -> Float[np.ndarray, "*trials attention_head d e"]:
     """The matrices of several attention heads, from one that holds them all.
@@ -52,7 +52,7 @@ def head_matrices(
 
     Example:
         >>> import attractor as at
-        >>> at.head_matrices([[1, 2, 3, 4]], 2, "side by side")
+        >>> at.split_heads([[1, 2, 3, 4]], 2, "side by side")
         array([[[1., 2.]],
         <BLANKLINE>
                [[3., 4.]]])

@@ -117,7 +117,9 @@ class Method:
     @property
     def own_norm(self) -> Geometry | None:
         """The norm of ``W`` that it is known to descend, or None."""
-        return self.layer.descended(self.optimizer)
+        if isinstance(self.optimizer, Optimizer):
+            return self.layer.descended(self.optimizer)
+        return self.layer.effective_geometry(self.optimizer.geometry)
 
     @property
     def settings(self) -> str:
