@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -23,14 +23,13 @@ from attractor.analysis.trained import (
     with_instances,
 )
 from attractor.analysis.verdict import Verdict
-from attractor.checks import check_choice, check_kind
+from attractor.checks import check_kind
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
 from attractor.margin.problem import selection_of_heads
 from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
-from attractor.tokens.arrangement import Arrangement
 from attractor.training import Trajectory
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def verify(
     *,
     selection: str | Selection = "reached at end",
     geometry: Geometry | str | None = None,
-    arrangement: Arrangement | None = None,
+    arrangement: str | None = None,
 ) -> Verdict:
     """Compares every trial of a training run with the solution of a margin problem.
 
@@ -105,8 +104,10 @@ def verify(
             )
     norm = None if solution is not None else _norm_to_solve_in(trajectory, geometry)
     several = trajectory.attention_heads is not None
-    if arrangement is not None:
-        check_choice("arrangement", arrangement, get_args(Arrangement) if several else ())
+    if arrangement is not None and not several:
+        raise InvalidInputError(
+            "arrangement", "the run has no axis of attention heads", "Leave it out"
+        )
     if trajectory.hyperparameters:
         return _of_variants(
             trajectory, solution, selection=selection, geometry=geometry, arrangement=arrangement
@@ -172,7 +173,7 @@ def _of_heads(
     solution: Solution | None,
     selection: str | Selection,
     geometry: Geometry | None,
-    arrangement: Arrangement | None,
+    arrangement: str | None,
 ) -> Verdict:
     """The verdict of several attention heads: as one matrix, and of each by itself."""
     together = as_one_head(trajectory, geometry, arrangement, solution)

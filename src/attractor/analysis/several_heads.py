@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from attractor.attention import Head, LinearHead, PredictionHeads, get_parameterization
 from attractor.attention.multi_head import MultiHead
 from attractor.attention.parameterization import attention_layer
+from attractor.checks import check_choice
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin import Solution
@@ -31,8 +32,8 @@ _ARRANGED = " The {heads} attention heads are one matrix, {arrangement}."
 def as_one_head(
     trajectory: Trajectory,
     geometry: Geometry | None,
-    arrangement: Arrangement | None,
-    solution: Solution | None,
+    arrangement: str | None,
+    solution: Solution | None = None,
 ) -> Trajectory:
     """The run of the one matrix that holds those of all heads.
 
@@ -53,6 +54,7 @@ def as_one_head(
         else:
             assert geometry is not None
             arrangement = _arrangement(trajectory, geometry)
+    check_choice("arrangement", arrangement, get_args(Arrangement))
     together = arranged_tokens(tokens, heads, arrangement)
     head, values = _head(trajectory.head, heads, tokens)
     if values is not None:
@@ -129,7 +131,7 @@ def _arrangement(trajectory: Trajectory, geometry: Geometry) -> Arrangement:
         return trajectory.settings["arrangement"]
     layer = attention_layer(get_parameterization(trajectory.settings["parameterization"]))
     assert isinstance(layer, MultiHead)
-    joined = trajectory.optimizer_name.endswith(", heads joined")
+    joined = trajectory.optimizer_name.startswith("joined ")
     return layer.arrangement(geometry, joined=joined)
 
 

@@ -6,6 +6,7 @@ from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
+from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers._mirror_descent import mirror_descent, schatten_mirror_descent
 from attractor.training.optimizers._momentum import (
     lion,
@@ -20,7 +21,6 @@ from attractor.training.optimizers._steepest_descent import (
     spectral_descent,
     steepest_descent,
 )
-from attractor.training.optimizers.joined import joined
 from attractor.training.optimizers.optimizer import Optimizer, declare
 from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from attractor.checks import check_text, suggest
 from attractor.errors import InvalidInputError
-from attractor.training.optimizers.joined import joined
+from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers.optimizer import Optimizer
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)

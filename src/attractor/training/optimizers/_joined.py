@@ -91,7 +91,7 @@ def _joined(inner: Optimizer) -> Optimizer:
         update,
         geometry=inner.geometry,
         gradient_scale=inner.gradient_scale,
-        name=f"{inner.name}, heads joined",
+        name=f"joined {inner.name}",
         settings=inner.settings,
         retract=None if retract is None else retracted,
         log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
