@@ -35,6 +35,9 @@ SELECTION = Lazy(lambda: at.optimal_tokens(TOKENS.value, HEAD.value))
 PROBLEM = Lazy(lambda: at.MarginProblem.from_selection(TOKENS.value, SELECTION.value))
 SOLUTION = Lazy(lambda: at.solve(PROBLEM.value))
 RUN = Lazy(lambda: at.train(TOKENS.value, HEAD.value, STEP.value, steps=4, seeds=2))
+RUN_OF_HEADS = Lazy(
+    lambda: at.train(TOKENS.value, HEAD.value, STEP.value, steps=2, parameterization="2 x W")
+)
 VERDICT = Lazy(lambda: at.verify(RUN.value, SOLUTION.value))
 
 CORPUS = Lazy(lambda: Corpus.from_sentences([list("SVOP"), list("VOP"), list("OPP"), list("PSV")]))

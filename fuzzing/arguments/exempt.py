@@ -22,6 +22,7 @@ CONTRACT_METHODS = frozenset(
         *("check_classes", "check_dimension", "check_initial", "check_outputs"),
         *("cotangent", "cotangent_at"),
         *("effective_geometry", "effective_matrix", "for_instances", "from_arrays", "from_matrix"),
+        *("arrangement", "by_head", "descended", "descended_norm", "from_heads"),
         *("initial", "mean_gradient", "predict", "prepare", "reach", "scores", "shapes"),
         *("to_arrays", "validate", "value", "value_at"),
         # of geometries: traced, or bounds on rounding that solvers ask for

@@ -22,6 +22,8 @@ from attractor.attention import (
     Linear as Linear,
     LinearHead as LinearHead,
     Logistic as Logistic,
+    MultiHead as MultiHead,
+    PredictionHeads as PredictionHeads,
     PromptVector as PromptVector,
     ReLUHead as ReLUHead,
     Squared as Squared,
@@ -102,7 +104,7 @@ from attractor.selection import (
     token_scores as token_scores,
 )
 from attractor.threads import use_threads as use_threads
-from attractor.tokens import Tokens as Tokens
+from attractor.tokens import Tokens as Tokens, split_heads as split_heads
 from attractor.training import (
     Optimizer as Optimizer,
     Trajectory as Trajectory,
@@ -113,6 +115,7 @@ from attractor.training import (
     gradient_descent as gradient_descent,
     gradient_flow as gradient_flow,
     greedy_coordinate_descent as greedy_coordinate_descent,
+    joined as joined,
     lion as lion,
     mirror_descent as mirror_descent,
     momentum as momentum,

@@ -145,7 +145,7 @@ def token_scores(
     Args:
         tokens: The data set, with labels -1 and +1.
         head: A head of one prediction, or another function from outputs ``(*instances, ..., v)``
-            to predictions.
+            to predictions. For ``PredictionHeads`` scores have a leading axis of attention heads.
 
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
@@ -173,7 +173,7 @@ def token_scores(
             "Give a head of one prediction, or choose tokens with Selection.from_index",
         )
     predictions = _predictions(head if own is None else own, tokens)
-    if predictions.shape != tokens.values.shape[:-1]:
+    if predictions.shape[1 if _by_head(own) else 0 :] != tokens.values.shape[:-1]:
         raise InvalidInputError(
             "head",
             f"it maps values of shape {tokens.values.shape} to {predictions.shape}",
@@ -185,7 +185,8 @@ def token_scores(
 def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selection:
     """The tokens with the highest score in each row; ties are kept together and reported.
 
-    Two scores tie when they differ by no more than rounding leaves of equal ones.
+    Two scores tie when they differ by no more than rounding leaves of equal ones. For
+    ``PredictionHeads`` the selection has a leading axis: the tokens best for each attention head.
 
     Raises:
         InvalidInputError: If the tokens carry no labels, or the head does not fit the values or
@@ -242,6 +243,11 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
     rounding = _TIE_ROUNDINGS * np.finfo(np.float64).eps * reach * size
     mask = tokens.mask & (scores >= scores.max(-1, keepdims=True) - rounding[..., None])
     return Selection(mask, mask.sum(-1) > 1)
+
+
+def _by_head(head: Head | None) -> bool:
+    """Whether a head is one for each of several attention heads."""
+    return getattr(head, "each", None) is not None
 
 
 def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:

@@ -20,7 +20,7 @@ def test_few_runs_share_panels_and_many_have_rows_of_their_own(runs):
     assert len(apart.axes) == 20 and not apart.legends
     names = [axes.get_ylabel() for axes in apart.axes[::4]]
     assert [name.replace("\N{NO-BREAK SPACE}", " ") for name in names] == list(runs(5))
-    assert "gray: the other runs" in apart.get_supxlabel()
+    assert "gray: the other rows" in apart.get_supxlabel()
 
 
 def test_rows_have_one_scale_and_every_median(runs):

@@ -15,10 +15,10 @@ from attractor.attention import (
     Logistic,
     attention_rows,
     get_loss,
+    get_parameterization,
     scaled_gradient,
 )
 from attractor.attention._scaled_gradient import mean_loss
-from attractor.attention.parameterization import get_parameterization
 from attractor.datasets import unit_tokens
 from attractor.errors import TrialStatus
 from attractor.geometry import Lp

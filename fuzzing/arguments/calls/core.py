@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 import attractor as at
-from attractor.attention import heads, losses, parameterization
+from attractor.attention import heads, losses, multi_head, parameterization
 from attractor.geometry import get_geometry
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call, Lazy
@@ -78,11 +78,13 @@ def _attention() -> Iterator[Call]:
         heads.ValueMatrix, matrix=np.eye(3), head=ex.HEAD, takes=weight,
         blames={"matrix": "head"},
     )  # fmt: skip
+    yield Call(heads.PredictionHeads, each=Lazy(lambda: [ex.HEAD.value] * 2), **NAMED)
     module = Lazy(lambda: eqx.nn.Linear(3, "scalar", key=jax.random.key(0)))
     yield Call(heads.ModuleHead, module=module, input_dimension=3, **NAMED)
     yield Call(losses.UserLoss, function=ex.SQUARE)
     yield Call(losses.get_loss, loss="logistic")
-    yield Call(parameterization.get_parameterization, parameterization="W")
+    yield Call(multi_head.get_parameterization, parameterization="W")
+    yield Call(multi_head.MultiHead)
     yield Call(parameterization.Joint, attention=Lazy(at.KeyQuery))
     yield Call(parameterization.KeyQuery)
     yield Call(parameterization.PromptVector)
@@ -104,6 +106,12 @@ def _margin() -> Iterator[Call]:
     selected = {"tokens": ex.TOKENS, "selection": ex.SELECTION}
     either = {"tokens": "selection head", "selection": "tokens"}
     yield Call(at.MarginProblem.from_selection, **selected, blames=either)
+    several = Lazy(lambda: [ex.SELECTION.value] * 2)
+    yield Call(
+        at.MarginProblem.from_heads, tokens=ex.TOKENS, selections=several,
+        blames={"tokens": "selections", "selections": "tokens selection"},
+    )  # fmt: skip
+    yield Call(at.split_heads, W=np.eye(4), heads=2, arrangement="stacked", **MEASURED)
     scored = {**selected, "head": ex.HEAD, "blames": either}
     yield Call(at.Solution.save_certificate, self=ex.SOLUTION, path="solution.npz")
     yield Call(at.AttractingCone.contains, self=ex.CONE, W=ex.W, **MEASURED)

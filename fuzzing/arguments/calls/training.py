@@ -77,6 +77,7 @@ def _optimizers() -> Iterator[Call]:
         at.by_parameter, parts={"W": "muon"}, default="adam",
         blames={"parts": "optimizer spelling", "default": "optimizer spelling"},
     )  # fmt: skip
+    yield Call(at.joined, optimizer=ex.STEP)
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})
@@ -88,6 +89,7 @@ def _optimizers() -> Iterator[Call]:
 
 def _training() -> Iterator[Call]:
     yield Call(at.Trajectory.W, self=ex.RUN)
+    yield Call(at.Trajectory.attention_head, self=ex.RUN_OF_HEADS, number=0)
     yield Call(at.Trajectory.sel, self=ex.RUN)
     yield Call(at.Trajectory.save, self=ex.RUN, path="run.nc")
     yield Call(at.Trajectory.print_to, self=ex.RUN, console=ex.CONSOLE)

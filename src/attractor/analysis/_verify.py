@@ -14,7 +14,9 @@ from attractor.analysis.comparison import check_some_finite, comparison
 from attractor.analysis.curves import attended, curves, head_curves
 from attractor.analysis.prediction import RELAXED, counted_reasons, head_lags
 from attractor.analysis.reference import Reference, solve_for, use_given
+from attractor.analysis.several_heads import as_one_head, by_head, with_heads
 from attractor.analysis.trained import (
+    attention_heads,
     favors_token_scores,
     head_was_trained,
     what_was_trained,
@@ -25,6 +27,7 @@ from attractor.checks import check_kind
 from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
+from attractor.margin.problem import selection_of_heads
 from attractor.selection import Selection, optimal_tokens, token_scores
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -39,12 +42,17 @@ def verify(
     *,
     selection: str | Selection = "reached at end",
     geometry: Geometry | str | None = None,
+    arrangement: str | None = None,
 ) -> Verdict:
     """Compares every trial of a training run with the solution of a margin problem.
 
     Without a solution the problem is the one that theory predicts for what was trained: see
     ``predicted_problem``. ``Verdict.why`` says which was taken and why. A linear head that was
     trained is compared with the solution of its label problem for the same tokens.
+
+    Several attention heads are compared as one matrix, whose norm is that of all of them, with one
+    margin problem (``MarginProblem.from_heads``), and each by itself in the same norm; for other
+    norms of one head there is ``verify(run.attention_head(0), geometry=...)``.
 
     Args:
         trajectory: The result of ``train`` or ``regularization_path``.
@@ -57,6 +65,9 @@ def verify(
             selection of the user's, one for all or one for each instance.
         geometry: The norm to solve in without a solution; default: the one that the optimizer
             descends in. A trained head is then compared in it, too.
+        arrangement: How the matrices of several attention heads are one: ``"stacked"``,
+            ``"side by side"`` or ``"block diagonal"``; default: as the norm that was descended is
+            one of all of them.
 
     Returns:
         The verdict: margin ratio, correlation, and how the selection reached compares with the
@@ -92,8 +103,17 @@ def verify(
                 "geometry", "a solution was given as well, in its own", "Give the one or the other"
             )
     norm = None if solution is not None else _norm_to_solve_in(trajectory, geometry)
+    several = trajectory.attention_heads is not None
+    if arrangement is not None and not several:
+        raise InvalidInputError(
+            "arrangement", "the run has no axis of attention heads", "Leave it out"
+        )
     if trajectory.hyperparameters:
-        return _of_variants(trajectory, solution, selection, geometry)
+        return _of_variants(
+            trajectory, solution, selection=selection, geometry=geometry, arrangement=arrangement
+        )
+    if several:
+        return _of_heads(trajectory, solution, selection, norm, arrangement)
     tokens, axis = with_instances(trajectory.tokens), trajectory.axis
     kept = trajectory.data["W"]
     if axis not in kept.dims:
@@ -109,6 +129,7 @@ def verify(
         trajectory.head,
         trajectory.settings.get("loss", ""),
         head_trained=head_was_trained(trajectory),
+        attention_heads=attention_heads(trajectory),
     )
     reached = attended(tokens, W)
     if solution is not None:
@@ -147,12 +168,28 @@ def verify(
 _CHOSEN = " The norm, {norm}, was chosen; the one that training descended is {own}."
 
 
-def _of_variants(
+def _of_heads(
     trajectory: Trajectory,
     solution: Solution | None,
     selection: str | Selection,
-    geometry: Geometry | str | None,
+    geometry: Geometry | None,
+    arrangement: str | None,
 ) -> Verdict:
+    """The verdict of several attention heads: as one matrix, and of each by itself."""
+    together = as_one_head(trajectory, geometry, arrangement, solution)
+    if isinstance(selection, Selection):
+        selection = selection_of_heads(with_instances(trajectory.tokens), selection)
+    found = verify(together, solution, selection=selection, geometry=geometry)
+    each = by_head(trajectory, found, selection)
+    norm = found.solution.geometry
+    alone = [
+        verify(trajectory.attention_head(head), selection=own, geometry=norm)
+        for head, own in enumerate(each)
+    ]
+    return with_heads(found, trajectory, together, alone)
+
+
+def _of_variants(trajectory: Trajectory, solution: Solution | None, **options: Any) -> Verdict:
     """The verdict of a run with several values of hyperparameters: as if of more seeds."""
     import xarray as xr
 
@@ -162,8 +199,7 @@ def _of_variants(
     found = verify(
         dataclasses.replace(trajectory, data=_as_seeds(data, tuple(labels))),
         solution,
-        selection=selection,
-        geometry=geometry,
+        **options,
     )
     variables = {}
     for name, array in found.data.data_vars.items():

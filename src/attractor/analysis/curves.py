@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
 from attractor.analysis.measures import measure_directions
-from attractor.analysis.trained import favors_token_scores
+from attractor.analysis.trained import attention_heads, favors_token_scores
 from attractor.analysis.unselected import log_mean, log_off
 from attractor.attention import Loss, get_loss
 from attractor.selection import Selection, attended_tokens, token_scores
@@ -125,6 +125,8 @@ class _ExcessLoss:
         head = trajectory.head
         weighted = trajectory.tokens.weights is not None
         if head is None or weighted or not favors_token_scores(trajectory):
+            return None
+        if attention_heads(trajectory) > 1:  # of whose sum the loss is
             return None
         loss = get_loss(trajectory.settings["loss"])
         if not has_excess_loss(loss, head):

@@ -17,9 +17,9 @@ from attractor.attention import (
     Loss,
     Parameterization,
     get_loss,
-    get_parameterization,
     scaled_gradient,
 )
+from attractor.attention.multi_head import one_attention_head
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import direction, magnitude
 from attractor.checks import check_kinds
@@ -77,7 +77,7 @@ def first_gradient_margin(
     good first gradients.
     """
     check_kinds(selection=(selection, Selection | None))
-    loss, layer = get_loss(loss), get_parameterization(parameterization)
+    loss, layer = get_loss(loss), one_attention_head(parameterization, "the condition")
     validation.check_tokens(tokens, loss)
     if isinstance(layer, KeyQuery | Joint):
         raise InvalidInputError(

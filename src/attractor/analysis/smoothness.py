@@ -17,8 +17,8 @@ from attractor.attention import (
     Loss,
     Parameterization,
     get_loss,
-    get_parameterization,
 )
+from attractor.attention.multi_head import one_attention_head
 from attractor.errors import InvalidInputError
 from attractor.selection import token_scores
 from attractor.tokens import Tokens
@@ -58,7 +58,7 @@ def smoothness_constant(
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596) and
     *Transformers as Support Vector Machines* (arXiv 2308.16898), Lipschitz gradient.
     """
-    loss, layer = get_loss(loss), get_parameterization(parameterization)
+    loss, layer = get_loss(loss), one_attention_head(parameterization, "the bound on the gradient")
     validation.check_tokens(tokens, loss)
     validation.refuse_weights(tokens, "the bound on the gradient")
     if isinstance(layer, KeyQuery | Joint):

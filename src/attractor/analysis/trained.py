@@ -55,7 +55,7 @@ class Trained:
 
 
 def what_was_trained(
-    tokens: Tokens, head: Head | None, loss: str, *, head_trained: bool
+    tokens: Tokens, head: Head | None, loss: str, *, head_trained: bool, attention_heads: int = 1
 ) -> Trained:
     """Sums up what bears on the direction predicted.
 
@@ -64,9 +64,10 @@ def what_was_trained(
         head: The head: fixed, or where its training started; None where it is not known.
         loss: Name of the loss.
         head_trained: Whether the head was trained.
+        attention_heads: Number of attention heads whose predictions were added.
     """
     if head_trained:
-        return Trained(True, _uncovered(tokens, head, loss))
+        return Trained(True, _uncovered(tokens, head, loss, attention_heads))
     if tokens.labels is None or not isinstance(head, LinearHead) or not is_margin_loss(loss):
         return Trained()
     rounding = score_rounding(tokens, head)[..., None]
@@ -103,9 +104,16 @@ def with_instances(tokens: Tokens) -> Tokens:
     )
 
 
-def _uncovered(tokens: Tokens, head: Head | None, loss: str) -> str:
+def attention_heads(trajectory: Trajectory) -> int:
+    """Number of attention heads that a run trained, of which it may be one."""
+    return int(trajectory.settings.get("attention_heads", 1))
+
+
+def _uncovered(tokens: Tokens, head: Head | None, loss: str, heads: int) -> str:
     """Why no statement covers a head trained in this way."""
-    if not isinstance(head, LinearHead):
+    if heads > 1:
+        cause = f"the predictions of {heads} attention heads are added"
+    elif not isinstance(head, LinearHead):
         cause = (
             "it is not linear" if head is not None else "the file does not say of what kind it is"
         )

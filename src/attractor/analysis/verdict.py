@@ -63,7 +63,10 @@ class Verdict(Plotted, Printed):
             ``predicted``. Where a linear head was trained: ``label_margin_ratio`` and
             ``label_correlation`` of the head with the solution of its label problem,
             ``label_separable``, ``label_gap``, ``label_support``, ``head_ratio``,
-            ``critical_ratio`` and ``head_lags``.
+            ``critical_ratio`` and ``head_lags``. Of several attention heads these are measures of
+            the one matrix that holds all of them, and of each by itself there are
+            ``margin_ratio_by_head``, ``correlation_by_head``, ``norm_by_head`` and
+            ``feasible_by_head``; rows have an axis of heads.
         solution: The solutions the trials are compared with.
         trajectory: The training run.
         reference: The same, in words.
@@ -234,6 +237,12 @@ class Verdict(Plotted, Printed):
             summary[name] = statistics(self._at_end(name).values)
         if self.label is not None:
             summary |= head_summary(self.data)
+        if "margin_ratio_by_head" in self.data:
+            ratios = self._at_end("margin_ratio_by_head")
+            heads = range(ratios.sizes["attention_head"])
+            summary["margin_ratio_by_head"] = [
+                statistics(ratios.isel(attention_head=head).values) for head in heads
+            ]
         summary["errors"] = self.errors
         return summary
 
@@ -260,6 +269,7 @@ class Verdict(Plotted, Printed):
                 words = "norm of p"
             table.add_row(words, *_shown_statistics(self._at_end(name)))
         self._add_variants(table)
+        self._add_heads(table)
         table.add_section()
         for words, value in self._facts(summary):
             table.add_row(words, value)
@@ -278,6 +288,17 @@ class Verdict(Plotted, Printed):
             table.add_row(f"  {words}", *_shown_statistics(self.sel(**variant).margin_ratio))
         if left := variants[_MOST_VARIANTS:]:
             table.add_row(f"  {len(left)} more: see to_csv")
+
+    def _add_heads(self, table: Table) -> None:
+        """The margin ratio of each attention head by itself."""
+        if "margin_ratio_by_head" not in self.data:
+            return
+        ratios = self._at_end("margin_ratio_by_head")
+        table.add_section()
+        table.add_row("margin ratio by")
+        table.add_row("attention head")
+        for head in range(ratios.sizes["attention_head"]):
+            table.add_row(f"  {head}", *_shown_statistics(ratios.isel(attention_head=head)))
 
     def to_xarray(self) -> xr.Dataset:
         """The labeled measures."""
@@ -301,8 +322,26 @@ class Verdict(Plotted, Printed):
                 "the matrices of earlier records were not kept, to save memory",
                 'Train by train(..., weights="all"), or with fewer recorded steps',
             )
-        runs = {words: one.data for words, one in self.by_hyperparameters.items()}
+        found = self.by_hyperparameters
+        runs = {words: one.data for words, one in found.items()}
+        if self.trajectory.attention_heads is not None:
+            runs = {
+                name if len(found) == 1 else f"{words}, {name}": data
+                for words, one in found.items()
+                for name, data in one._of_heads().items()
+            }
         return "direction_figure", runs
+
+    def _of_heads(self) -> dict[str, xr.Dataset]:
+        """The measures of all attention heads together, and of each, by name."""
+        found = {"all heads": self.data}
+        for head in range(self.trajectory.attention_heads or 0):
+            own = {
+                name: self.data[f"{name}_by_head"].isel(attention_head=head)
+                for name in ("margin_ratio", "correlation")
+            }
+            found[f"attention head {head}"] = self.data.assign(own)
+        return found
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

@@ -6,6 +6,7 @@ from attractor.attention.heads import (
     Head,
     LinearHead,
     ModuleHead,
+    PredictionHeads,
     ReLUHead,
     ValueMatrix,
     VocabularyHead,
@@ -21,6 +22,7 @@ from attractor.attention.losses import (
     UserLoss,
     get_loss,
 )
+from attractor.attention.multi_head import AttentionHeads, MultiHead, get_parameterization
 from attractor.attention.parameterization import (
     AttentionMatrix,
     Joint,
@@ -29,13 +31,13 @@ from attractor.attention.parameterization import (
     Parameterization,
     Parameters,
     PromptVector,
-    get_parameterization,
 )
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import Scaled
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_attention, softmax_row
 
 __all__ = [
+    "AttentionHeads",
     "AttentionMatrix",
     "ConcaveHead",
     "CrossEntropy",
@@ -49,9 +51,11 @@ __all__ = [
     "Logistic",
     "Loss",
     "ModuleHead",
+    "MultiHead",
     "NegativeLog",
     "Parameterization",
     "Parameters",
+    "PredictionHeads",
     "PromptVector",
     "ReLUHead",
     "Rows",

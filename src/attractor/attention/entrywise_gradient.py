@@ -61,12 +61,28 @@ def entrywise_gradient(
     Raises:
         InvalidInputError: If the head does not fit the values.
     """
-    back = cotangents(loss, head, parameterization.scores(parameters, rows), rows)
-    pull = _pull_pairs(parameterization, parameters, rows, back.row)
+    parts = parameterization.by_head(parameters)
+    back = cotangents(loss, head, [layer.scores(own, rows) for layer, own in parts], rows)
+    attention = [
+        _attention_gradient(
+            one.row, one.gain, one.tie, one.log_gain, _pull_pairs(layer, own, rows, one.row)
+        )
+        for (layer, own), one in zip(parts, back.heads, strict=True)
+    ]
+    heads = [
+        _head_gradient(one.head, rows, one.row, back.prediction, back.log_loss)
+        for one in back.heads
+    ]
     return ScaledGradient(
-        _attention_gradient(back.row, back.gain, back.tie, back.log_gain, pull),
-        _head_gradient(back.head, rows, back.row, back.prediction, back.log_loss),
+        parameterization.from_heads(attention), back.head_gradient(heads, _sum_of_entries)
     )
+
+
+def _sum_of_entries(one: Scaled, other: Scaled) -> Scaled:
+    """The sum of two arrays with a scale for every entry."""
+    common = jnp.maximum(one.log_scale, other.log_scale)
+    terms = [each.mantissa * relative(each.log_scale, common) for each in (one, other)]
+    return Scaled(terms[0] + terms[1], common)
 
 
 def _attention_gradient(

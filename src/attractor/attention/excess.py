@@ -8,6 +8,8 @@ tokens of lower score weigh little; ``scaled_gradient`` gives the direction ever
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attractor.attention.heads import Head, as_head, is_linear
+from attractor.attention.heads.prediction_heads import by_attention_head
 from attractor.attention.losses import Exponential, Linear, Logistic, Loss
 from attractor.attention.parameterization import Parameterization
 from attractor.attention.rows import Rows
@@ -57,7 +60,8 @@ def log_excess_loss(
         L - L_best = mean_ik l(gamma_best - delta_ik) - l(gamma_best),
 
     of which the logistic loss makes ``log1p(expm1(delta) sigmoid(-gamma_best))``. ``L_best`` is
-    the infimum over all scores: every row keeps a token of highest score. Tokens whose scores
+    the infimum over all scores: every row keeps a token of highest score. Of several attention
+    heads, whose predictions add up, scores and shortfalls do too. Tokens whose scores
     differ from it by rounding alone share it.
 
     Args:
@@ -79,9 +83,25 @@ def log_excess_loss(
     Source: *Transformers as Support Vector Machines* (arXiv 2308.16898), regularization path.
     """
     head = as_head(head, rows.values.shape[-1])
-    check_excess(loss, head)
-    scores = parameterization.scores(parameters, rows)
-    return log_excess_of_scores(loss, scores, rows.mask, token_scores(head, rows, selected))
+    parts = parameterization.by_head(parameters)
+    heads = by_attention_head(head, len(parts))
+    for one in heads:
+        check_excess(loss, one)
+    scores = [layer.scores(own, rows) for layer, own in parts]
+    if len(parts) == 1:
+        return log_excess_of_scores(
+            loss, scores[0], rows.mask, token_scores(heads[0], rows, selected)
+        )
+    if selected is not None:
+        raise InvalidInputError(
+            "selected", f"there are {len(parts)} attention heads", "Give none, or one head"
+        )
+    tokens = [token_scores(one, rows) for one in heads]
+    short = [
+        _log_shortfall(own, rows.mask, known) for own, known in zip(scores, tokens, strict=True)
+    ]
+    kept = functools.reduce(operator.add, (known.kept for known in tokens))
+    return log_mean_rise(loss, functools.reduce(jnp.logaddexp, short), kept)
 
 
 def log_loss(
@@ -157,9 +177,7 @@ def log_rise_and_fall(
 
     The loss is that of the tokens to be kept, plus the rise, less the fall.
     """
-    whole = _log_sum(jnp.where(mask, scores, -jnp.inf))
-    whole = jnp.where(mask.any(-1), whole, 0)
-    below = _log_sum(scores + tokens.log_lower) - whole
+    whole, below = _log_total(scores, mask), _log_shortfall(scores, mask, tokens)
     if tokens.log_higher is None:
         rise = log_mean_rise(loss, below, tokens.kept)
         return rise, jnp.full_like(rise, -jnp.inf)
@@ -170,6 +188,21 @@ def log_rise_and_fall(
     fall = _log_fall(loss, jnp.where(positive, -jnp.inf, log_delta), tokens.kept)
     rise, fall = _log_sum(rise.ravel()), _log_sum(fall.ravel())
     return rise - jnp.log(whole.size), fall - jnp.log(whole.size)
+
+
+def _log_total(scores: Array, mask: Array) -> Float[Array, "sequence query"]:
+    """Logarithm of the sum of exponentials of the scores of a row."""
+    whole = _log_sum(jnp.where(mask, scores, -jnp.inf))
+    return jnp.where(mask.any(-1), whole, 0)
+
+
+def _log_shortfall(
+    scores: Float[Array, "sequence query token"],
+    mask: Bool[Array, "sequence query token"],
+    tokens: TokenScores,
+) -> Float[Array, "sequence query"]:
+    """Logarithm of what tokens of lower score take from the best one."""
+    return _log_sum(scores + tokens.log_lower) - _log_total(scores, mask)
 
 
 def log_mean_rise(

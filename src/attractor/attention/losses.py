@@ -7,6 +7,7 @@ is over, so each loss gives it as a mantissa of order one and the logarithm of a
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention.heads import is_linear
-from attractor.attention.prediction import Prediction
+from attractor.attention.prediction import Prediction, added
 from attractor.checks import check_function, suggest
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
@@ -340,15 +341,22 @@ def _log(prediction: Prediction) -> Float[Array, "sequence query"]:
 
 
 def _log_small(prediction: Prediction) -> Float[Array, "sequence query"]:
-    """``log f`` without the product of weights and values, where the head is linear."""
-    if not is_linear(prediction.head):
+    """``log f`` without the product of weights and values, where the heads are linear."""
+    if not all(is_linear(part.head) for part in prediction.parts):
         return jnp.log(prediction.value)
-    row = prediction.row
-    each = prediction.head(prediction.rows.values)[..., None, :]
-    top = jnp.where(row.mask & (each != 0), row.gap, -jnp.inf).max(-1, keepdims=True)
-    top = jax.lax.stop_gradient(jnp.where(jnp.isneginf(top), 0, top))
-    sums = jnp.where(row.mask & (each != 0), jnp.exp(row.gap - top) * each, 0).sum(-1)
-    return jnp.log(sums) + top[..., 0] - jnp.log(row.total[..., 0])
+    heads = []
+    for part in prediction.parts:
+        each, row = part.head(prediction.rows.values)[..., None, :], part.row
+        top = jnp.where(row.mask & (each != 0), row.gap, -jnp.inf).max(-1, keepdims=True)
+        top = jax.lax.stop_gradient(jnp.where(jnp.isneginf(top), 0, top))
+        sums = jnp.where(row.mask & (each != 0), jnp.exp(row.gap - top) * each, 0).sum(-1)
+        heads.append((sums, top[..., 0], row.total[..., 0]))
+    (sums, top, total), *others = heads
+    if others:  # all in units of the heaviest weight
+        highest = functools.reduce(jnp.maximum, (own for _, own, _ in heads))
+        sums = added(each * jnp.exp(own - highest) * (total / its) for each, own, its in heads)
+        top = highest
+    return jnp.log(sums) + top - jnp.log(total)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.heads import Head
 from attractor.attention.rows import Rows
-from attractor.checks import check_count, check_flags, check_kinds, suggest
+from attractor.checks import check_count, check_flags, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
 from attractor.precision import as_float64, as_shaped
@@ -34,6 +34,25 @@ class Parameters(NamedTuple):
     head: Head | None
 
 
+class Descent(Protocol):
+    """What the norm that is descended follows from: an ``Optimizer``, without its room."""
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The norm."""
+        ...
+
+    @property
+    def steps_by_array(self) -> bool:
+        """Whether every array takes a step of its own length."""
+        ...
+
+    @property
+    def joins_heads(self) -> bool:
+        """Whether the arrays of attention heads are one."""
+        ...
+
+
 class Parameterization(abc.ABC):
     """A map from trained parameters to the attention matrix ``W``.
 
@@ -46,6 +65,28 @@ class Parameterization(abc.ABC):
 
     name: ClassVar[str]
     trains_head: bool = False
+
+    @property
+    def attention_heads(self) -> int | None:
+        """Number of attention heads, whose arrays have an axis; None of one without that axis."""
+        return None
+
+    def by_head(self, parameters: PyTree) -> list[tuple[Parameterization, PyTree]]:
+        """Each attention head: what its parameters mean, and they themselves."""
+        return [(self, parameters)]
+
+    def from_heads(self, parts: list[PyTree]) -> PyTree:
+        """Trees with the structure of the parameters of ``by_head``, put together again."""
+        (only,) = parts
+        return only
+
+    def descended(self, optimizer: Descent) -> Geometry | None:
+        """The norm of ``W`` that descending by an optimizer minimizes, if known."""
+        return self.effective_geometry(optimizer.geometry)
+
+    def descended_norm(self, W: Float[Array, "d e"], optimizer: Descent) -> Float[Array, ""]:
+        """That norm of a matrix; the Frobenius norm where it is not known."""
+        return (self.descended(optimizer) or Frobenius()).norm(W)
 
     @abc.abstractmethod
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
@@ -384,6 +425,31 @@ class Joint(Parameterization):
         """``v`` and the name of the attention parameters."""
         return f"v, {self.attention.name}"
 
+    @property
+    def attention_heads(self) -> int | None:
+        """That of the attention layer."""
+        return self.attention.attention_heads
+
+    def by_head(self, parameters: PyTree) -> list[tuple[Parameterization, PyTree]]:
+        """As of the attention layer."""
+        return self.attention.by_head(parameters)
+
+    def from_heads(self, parts: list[PyTree]) -> PyTree:
+        """As of the attention layer."""
+        return self.attention.from_heads(parts)
+
+    def descended(self, optimizer: Descent) -> Geometry | None:
+        """As of the attention layer."""
+        return self.attention.descended(optimizer)
+
+    def descended_norm(self, W: Float[Array, "d e"], optimizer: Descent) -> Float[Array, ""]:
+        """As of the attention layer."""
+        return self.attention.descended_norm(W, optimizer)
+
+    def initial(self, key: Any, d: int, e: int) -> PyTree:
+        """As of the attention layer."""
+        return self.attention.initial(key, d, e)
+
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """Those of the attention layer: the head has its own."""
         return self.attention.shapes(d, e)
@@ -435,29 +501,15 @@ def attention_layer(parameterization: Parameterization) -> Parameterization:
 
 
 _NAMED: tuple[Parameterization, ...] = (AttentionMatrix(), KeyQuery(), PromptVector())
-_KNOWN = {one.name: one for each in _NAMED for one in (each, Joint(each))}
+KNOWN = {one.name: one for each in _NAMED for one in (each, Joint(each))}
 
 
-def get_parameterization(parameterization: str | Parameterization) -> Parameterization:
-    """Returns the parameterization with a name; an instance is returned as it is.
-
-    The names are those of the papers: "W", "(K, Q)", "p", and "(v, W)", "(v, p)", "(v, K, Q)"
-    with the head; parentheses, commas and spaces make no difference.
-
-    Raises:
-        InvalidInputError: If there is no such parameterization.
-    """
-    if isinstance(parameterization, Parameterization):
-        return parameterization
-    for name, known in _KNOWN.items():
-        if isinstance(parameterization, str) and _plain(parameterization) == _plain(name):
-            return known
-    raise InvalidInputError(
-        "parameterization",
-        f"there is none named {parameterization!r}",
-        f"{suggest(parameterization, _KNOWN)}Known: {', '.join(repr(name) for name in _KNOWN)}",
-    )
+def find_parameterization(name: str) -> Parameterization | None:
+    """The parameterization of one attention head with a name, which papers spell differently."""
+    found = (known for own, known in KNOWN.items() if plain_name(own) == plain_name(name))
+    return next(found, None)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name without parentheses, commas and spaces."""
     return "".join(letter for letter in name if letter not in "(), ")

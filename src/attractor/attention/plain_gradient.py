@@ -14,9 +14,10 @@ from jaxtyping import Array, PyTree
 
 from attractor.attention._scaled_gradient import ScaledGradient
 from attractor.attention.heads import Head, as_head
+from attractor.attention.heads.prediction_heads import by_attention_head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization
-from attractor.attention.prediction import Prediction
+from attractor.attention.prediction import HeadOutput, Prediction
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled
 from attractor.attention.softmax import softmax_row
@@ -45,13 +46,16 @@ def plain_gradient(
     learned, fixed = eqx.partition(reader, eqx.is_inexact_array)
 
     def objective(attention: PyTree, learned: PyTree) -> Array:
-        whole = eqx.combine(learned, fixed)
-        scores = parameterization.scores(attention, rows)
-        probabilities = jax.nn.softmax(jnp.where(rows.mask, scores, -jnp.inf), axis=-1)
-        outputs = jnp.einsum("nkt,ntv->nkv", probabilities, rows.values)
-        row = softmax_row(scores, rows.mask)
-        prediction = Prediction(whole(outputs), outputs, whole, row, rows)
-        return rows.mean(loss.value_at(prediction, rows.labels))
+        parts = parameterization.by_head(attention)
+        heads = by_attention_head(eqx.combine(learned, fixed), len(parts))
+        found = []
+        for (layer, own), whole in zip(parts, heads, strict=True):
+            scores = layer.scores(own, rows)
+            probabilities = jax.nn.softmax(jnp.where(rows.mask, scores, -jnp.inf), axis=-1)
+            outputs = jnp.einsum("nkt,ntv->nkv", probabilities, rows.values)
+            row = softmax_row(scores, rows.mask)
+            found.append(HeadOutput(whole(outputs), outputs, whole, row))
+        return rows.mean(loss.value_at(Prediction.of(found, rows), rows.labels))
 
     attention, learned = jax.grad(objective, (0, 1))(parameters, learned)
     return ScaledGradient(jax.tree.map(_unscaled, attention), jax.tree.map(_unscaled, learned))

@@ -36,8 +36,8 @@ def train(
     parameterization: Annotated[
         str | None,
         typer.Option(
-            help="What is trained: W, its factors KQ, a prompt p, or (v, W) and so on; default: "
-            "what the file says, or W."
+            help="What is trained: W, its factors KQ, a prompt p, or (v, W) and so on; 4 x W are "
+            "four attention heads; default: what the file says, or W."
         ),
     ] = None,
     loss: LossName = "logistic",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.checks import check_choice, check_kind, check_text
+from attractor.checks import check_choice, check_items, check_kind, check_text
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.geometry._lengths import ordinary_factor
 from attractor.memory import require_memory
@@ -18,6 +18,7 @@ from attractor.precision import as_float64, as_plain, as_real, check_broadcast
 from attractor.records import Described, Rows
 from attractor.selection import Selection
 from attractor.tokens import Tokens
+from attractor.tokens.arrangement import Arrangement, arranged_tokens
 
 _ARRAYS = ("left", "right", "bounds", "equality", "present", "sequence", "query", "token")
 _PORTION = 4096
@@ -163,6 +164,60 @@ class MarginProblem(Described):
         constraints = constraints_of(tokens, selection, ties)
         return _unchecked(**constraints, selection=selection, matrix="attention")
 
+    @classmethod
+    def from_heads(
+        cls,
+        tokens: Tokens,
+        selections: Selection | Sequence[Selection],
+        *,
+        arrangement: Arrangement = "stacked",
+        ties: str = "refuse",
+    ) -> MarginProblem:
+        """The problem whose solution keeps the selected tokens of several attention heads.
+
+        It is one problem for one matrix that holds those of all heads: stacked, ``(H d, e)``, with
+        the vector ``a_j`` in the block of its head; side by side, ``(d, H e)``, with ``b_j`` there;
+        or block-diagonal, ``(H d, H e)``, with both. ``split_heads`` takes solutions apart.
+
+        For norms of entries it makes no difference. The Schatten norms of the block-diagonal
+        matrix are those that descend in every head by itself: the largest spectral norm of a head,
+        the sum of the nuclear norms. Blocks beside the diagonal only add to a Schatten norm, and
+        no constraint asks for them.
+
+        Args:
+            tokens: The data set that all heads see.
+            selections: The tokens that each head keeps: one selection for each, or one with a
+                leading axis of heads, as ``optimal_tokens`` gives for ``PredictionHeads``.
+            arrangement: ``"stacked"``, ``"side by side"`` or ``"block diagonal"``.
+            ties: ``"refuse"`` tied rows, or keep their tokens ``"equal"``.
+
+        Returns:
+            The problem, about sequences ``h n + i``: sequence i of n, as head h sees it.
+
+        Raises:
+            InvalidInputError: If a selection does not fit, or holds ties that are refused.
+
+        Example:
+            >>> import attractor as at
+            >>> keys = [[[1, 0], [0, 1]], [[-1, 1], [0, -2]]]
+            >>> tokens = at.Tokens(keys, queries=[[1, 0], [0, 1]], labels=[1, -1])
+            >>> heads = at.PredictionHeads([at.LinearHead([1, 0]), at.LinearHead([0, 1])])
+            >>> problem = at.MarginProblem.from_heads(tokens, at.optimal_tokens(tokens, heads))
+            >>> problem
+            MarginProblem(4 constraints on a 4 x 2 matrix, 0 equalities)
+            >>> at.split_heads(at.solve(problem).W, 2, "stacked")
+            array([[[ 0.5, -0.1],
+                    [-0.5,  0.3]],
+            <BLANKLINE>
+                   [[-0.5,  0.1],
+                    [ 0.5, -0.3]]])
+        """
+        check_choice("arrangement", arrangement, get_args(Arrangement))
+        check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries)")
+        selection = selection_of_heads(tokens, selections)
+        heads = selection.mask.shape[-3] // tokens.sequences
+        return cls.from_selection(arranged_tokens(tokens, heads, arrangement), selection, ties=ties)
+
     @property
     def instances(self) -> int | None:
         """Number of instances, or None without an axis of instances."""
@@ -286,6 +341,27 @@ class MarginProblem(Described):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+
+def selection_of_heads(tokens: Tokens, selections: Selection | Sequence[Selection]) -> Selection:
+    """Selections of attention heads as one, of all sequences of one head after another.
+
+    Args:
+        tokens: The data set that all heads see.
+        selections: One for each head, or one with a leading axis of heads.
+
+    Raises:
+        InvalidInputError: If there is none, or one does not fit the tokens.
+    """
+    if isinstance(selections, Selection):
+        several = selections.mask.ndim == tokens.mask.ndim + 1
+        selections = [selections[head] for head in range(len(selections.mask))] if several else []
+    each = check_items("selections", selections, Selection, 1)
+    for one in each:
+        _check_shape(tokens, one, "selections")
+    first = tokens.mask.ndim - 3
+    mask, tied = ([getattr(one, name) for one in each] for name in ("mask", "tied"))
+    return Selection(np.concatenate(mask, axis=first), np.concatenate(tied, axis=first))
 
 
 def check_one_data_set(tokens: Tokens) -> None:

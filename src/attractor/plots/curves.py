@@ -121,7 +121,8 @@ def _log_axis(axes: Axes, label: str) -> None:
 
 def _keep_in_view(axes: Axes) -> None:
     """Shows the lowest curve, but nothing below -1, up to just over 1; says what is cut off."""
-    lowest = min(float(np.nanmin(np.asarray(line.get_ydata()))) for line in axes.lines)
+    curves = [np.asarray(line.get_ydata()) for line in axes.lines]  # bars may have no record
+    lowest = min(float(np.nanmin(curve)) for curve in curves if curve.size)
     axes.set_ylim(min(max(lowest, -1), 0) - 0.06, 1.06)
     for words in axes.findobj(lambda artist: artist.get_gid() == _CUT):
         words.remove()

@@ -21,7 +21,12 @@ from attractor.errors import InvalidInputError
 from attractor.plots import curves
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PREDICTED, REACHED, SERIES
-from attractor.plots.attention import attention_map, colorbar, predicted_legend
+from attractor.plots.attention import (
+    MOST_SEQUENCES,
+    attention_map,
+    colorbar,
+    predicted_legend,
+)
 from attractor.plots.geometries import numbers_on_colors
 from attractor.plots.several_runs import panels_of_runs, trials_in_words
 from attractor.precision import check_shape
@@ -67,18 +72,29 @@ def attention_figure(
     """Attention maps before and after training, with the predicted tokens ringed.
 
     Args:
-        before: Softmax weights at the first step, dimensions ``sequence, token``.
+        before: Softmax weights at the first step, dimensions ``sequence, token``; with a
+            dimension ``attention_head`` before them, a row of maps for each head.
         after: The same at the last step.
-        predicted: Predicted token of every sequence, dimension ``sequence``.
+        predicted: Predicted token of every sequence, dimension ``sequence``, and likewise.
     """
-    rows = min(before.sizes["sequence"], 24)
-    figure = Figure(figsize=(7.2, 1.5 + 0.19 * rows))
-    left, right = figure.subplots(1, 2, sharey=True)
-    attention_map(left, before, predicted)
-    image = attention_map(right, after, predicted)
-    left.set_title("before training")
-    right.set(title="after training", ylabel="")
-    colorbar(image, right)
+    parts = [before, after] if predicted is None else [before, after, predicted]
+    heads = [parts]
+    if "attention_head" in before.dims:
+        numbers = range(before.sizes["attention_head"])
+        heads = [[part.isel(attention_head=number) for part in parts] for number in numbers]
+    height = 0.19 * min(before.sizes["sequence"], MOST_SEQUENCES) + (0.45 if heads[1:] else 0)
+    figure = Figure(figsize=(7.2, 1.5 + height * len(heads)))
+    axes = figure.subplots(len(heads), 2, sharex=True, sharey=True, squeeze=False)
+    for number, ((left, right), (first, last, *rings)) in enumerate(zip(axes, heads, strict=True)):
+        of_head = f", attention head {number}" if heads[1:] else ""
+        attention_map(left, first, *rings)
+        image = attention_map(right, last, *rings)
+        left.set_title(f"before training{of_head}")
+        right.set(title=f"after training{of_head}", ylabel="")
+        colorbar(image, right)
+        if number + 1 < len(heads):
+            left.set_xlabel("")
+            right.set_xlabel("")
     if predicted is not None:
         figure.legend(handles=predicted_legend(), loc="outside lower center")
     return figure

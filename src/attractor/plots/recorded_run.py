@@ -22,8 +22,19 @@ def trajectory_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
         runs: ``Trajectory.data`` by name of the run, all along the same axis.
     """
     trials = trials_in_words([data["status"].size for data in runs.values()])
-    panels = (curves.loss, curves.norm_growth, _highest_weight)
+    panels = (_loss, curves.norm_growth, _highest_weight)
     return panels_of_runs(panels, runs, columns=3, height=2.4, trials=trials)
+
+
+def _loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """The loss; attention heads share it, so that in a shared panel it is drawn once."""
+    head = data.attrs.get("attention_head")
+    if head and "slot" in options:
+        axes.plot([], [], label=options["label"], **options["look"])
+        return
+    curves.loss(axes, data, **options)
+    if head is not None:
+        axes.set_ylabel("training loss, of all heads")
 
 
 def _highest_weight(axes: Axes, data: xr.Dataset, **options: Any) -> None:

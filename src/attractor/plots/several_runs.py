@@ -99,7 +99,7 @@ def _a_row_each(
         row[0].set_ylabel(_wrapped(name.replace(", ", ",\n"), _NAME), fontsize=7)
     some = "" if len(names) == len(runs) else f"; {len(names)} of {len(runs)} runs are drawn"
     band = "blue: median over trials, and 10th to 90th percentile"
-    _say(figure, f"{band} ({trials}); gray: the other runs{some}", trials)
+    _say(figure, f"{band} ({trials}); gray: the other rows{some}", trials)
     return figure
 
 

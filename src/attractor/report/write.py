@@ -172,7 +172,7 @@ def _attention_seen(first: xr.DataArray, last: xr.DataArray, predicted: xr.DataA
         return said
     top = np.nanargmax(last.values, axis=-1)
     return (
-        f"{said} In {(top == predicted.values).sum()} of {len(top)} rows it is the one predicted."
+        f"{said} In {(top == predicted.values).sum()} of {top.size} rows it is the one predicted."
     )
 
 
@@ -215,7 +215,7 @@ def _number(value: float) -> str:
     return near_one(value) if 0.5 < value < 1.5 else f"{value:.5g}"
 
 
-def attention_weights(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> xr.DataArray:
+def attention_weights(tokens: Tokens, W: Float[np.ndarray, "*attention_head d e"]) -> xr.DataArray:
     """Softmax weights ``softmax(X W z)``, a row for each query; NaN where masked.
 
     Args:
@@ -223,11 +223,13 @@ def attention_weights(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> xr.DataArr
         W: The attention matrix.
 
     Returns:
-        Dimensions ``sequence, token``; several queries of a sequence follow one another.
+        Dimensions ``sequence, token``; several queries of a sequence follow one another. Matrices
+        of several attention heads have a leading dimension ``attention_head``.
     """
     weights = scipy.special.softmax(tokens.scores(W), axis=-1)
-    rows = np.where(tokens.mask, weights, np.nan).reshape(-1, tokens.length)
-    return xr.DataArray(rows, dims=("sequence", "token"))
+    heads = W.shape[:-2]
+    rows = np.where(tokens.mask, weights, np.nan).reshape(*heads, -1, tokens.length)
+    return xr.DataArray(rows, dims=("attention_head",) * len(heads) + ("sequence", "token"))
 
 
 def first_trial(
@@ -242,6 +244,6 @@ def first_trial(
     )
     predicted = None
     if "predicted" in verdict.data:
-        numbers = verdict.data["predicted"].isel(instance=0).values.ravel()
-        predicted = xr.DataArray(numbers, dims="sequence")
+        numbers = verdict.data["predicted"].isel(instance=0).values
+        predicted = xr.DataArray(numbers.reshape(last.shape[:-1]), dims=last.dims[:-1])
     return first, last, predicted

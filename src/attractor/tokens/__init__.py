@@ -1,5 +1,6 @@
 """Tokens: data sets of attention rows."""
 
+from attractor.tokens.arrangement import split_heads
 from attractor.tokens.tokens import Tokens
 
-__all__ = ["Tokens"]
+__all__ = ["Tokens", "split_heads"]

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention import Head, Parameterization
+from attractor.attention.multi_head import one_attention_head
 from attractor.attention.scaled import direction, magnitude
 from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
@@ -64,7 +65,8 @@ def train_with_torch(
     Raises:
         InvalidInputError: If an argument cannot be used, or the optimizer raises.
     """
-    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
+    layer = one_attention_head(parameterization, "training by a PyTorch optimizer")
+    inputs = check_inputs(tokens, head, loss, layer, initial, seeds, seed)
     steps = check_steps("steps", steps)
     recorded = record_steps(steps, record)
     inputs.check_memory(len(recorded), copies=2)  # step by step, and of all steps together

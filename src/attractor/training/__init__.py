@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         get_optimizer as get_optimizer,
         gradient_descent as gradient_descent,
         greedy_coordinate_descent as greedy_coordinate_descent,
+        joined as joined,
         lion as lion,
         mirror_descent as mirror_descent,
         momentum as momentum,

@@ -61,7 +61,8 @@ def train(
     Args:
         tokens: Data sets with labels.
         head: The head: fixed, or where its training starts. Any Equinox module that maps one output
-            vector to a number, or to a score for each class, will do.
+            vector to a number, or to a score for each class, will do. Several attention heads share
+            it, or have one each, in a list.
         optimizer: The step; see ``normalized_gradient_descent`` and ``declare``. With several
             values of a hyperparameter, as in ``momentum([0.01, 0.03, 0.1])``, all are trained side
             by side, and it becomes an axis of the trajectory; of several such, every combination
@@ -78,8 +79,9 @@ def train(
         loss: ``"logistic"``, ``"exponential"``, ``"linear"``, ``"cross_entropy"``, ``"squared"`` or
             ``"negative_log"``; a ``Loss``; or a function of a prediction and a label.
         parameterization: What is trained: the matrix ``"W"`` itself; its factors ``"KQ"``, or
-            ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; and the
-            head beside any of these: ``"(v, W)"``, ``"(v, p)"``, or ``Joint(...)``.
+            ``KeyQuery(width)``; a prompt vector ``"p"``, or ``PromptVector(weights)``; four
+            attention heads of any of these, ``"4 x W"`` or ``MultiHead("W", 4)``; and the
+            head beside any of these: ``"(v, W)"``, ``"(v, 4 x p)"``, or ``Joint(...)``.
         batch_size: Sequences in a step; default: all.
         batch_order: ``"random"``: batches are drawn without replacement, anew at every step.
             ``"shuffled"``: an epoch goes through all sequences in a random order, each epoch in
@@ -178,8 +180,8 @@ def train(
         records,
         recorded,
         optimizer=optimizer.name,
-        geometry=layer.effective_geometry(optimizer.geometry),
-        settings=settings,
+        geometry=layer.descended(optimizer),
+        settings=settings | inputs.heads_settings(optimizer),
         last_only=last_only,
         hyperparameters=optimizer.axes,
     )

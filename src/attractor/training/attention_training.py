@@ -23,7 +23,6 @@ from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.softmax import softmax_row
 from attractor.errors import InvalidInputError, TrialStatus
-from attractor.geometry import Frobenius
 from attractor.training.loop import Objective
 from attractor.training.mini_batches import ORDERS, batch_at
 from attractor.training.optimizers import Optimizer
@@ -64,6 +63,8 @@ class AttentionData(NamedTuple):
 class Snapshot(NamedTuple):
     """One trial at a recorded step, the argument of metrics.
 
+    With several attention heads ``W`` and ``probabilities`` have a leading axis of them.
+
     Attributes:
         W: The effective attention matrix.
         parameters: The attention parameters.
@@ -74,11 +75,11 @@ class Snapshot(NamedTuple):
         log_gradient_norm: Logarithm of the Euclidean norm of its gradient.
     """
 
-    W: Float[Array, "d e"]
+    W: Float[Array, "*attention_head d e"]
     parameters: PyTree
     head: Head
     rows: Rows
-    probabilities: Float[Array, "sequence query token"]
+    probabilities: Float[Array, "*attention_head sequence query token"]
     loss: Float[Array, ""]
     log_gradient_norm: Float[Array, ""]
 
@@ -151,16 +152,15 @@ class AttentionTraining(Objective):
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
         layer, rows = self.parameterization, data.rows
         gradient = self.gradient(state.parameters, data.head, rows)
-        probabilities = softmax_row(layer.scores(attention, rows), rows.mask).probabilities
+        probabilities = _probabilities(layer, attention, rows)
         W = layer.effective_matrix(attention)
-        geometry = layer.effective_geometry(self.optimizer.geometry) or Frobenius()
         loss = mean_loss(layer, self.loss, attention, head, rows)
         size = log_norm(gradient)
         seen = Snapshot(W, attention, head, rows, probabilities, loss, size)
         timed = self.optimizer.log_time_step is not None and not self.optimizer.decays_weights
         return {
             "loss": loss,
-            "norm": geometry.norm(W),
+            "norm": layer.descended_norm(W, self.optimizer),
             "log_gradient_norm": size,
             "log_time": state.log_time if timed else jnp.full_like(state.log_time, jnp.nan),
             "attended": probabilities.argmax(-1).astype(jnp.int32),
@@ -209,6 +209,15 @@ class AttentionTraining(Objective):
         sequences = len(data.rows.keys)
         chosen = batch_at(state.step, data.key, sequences, self.batch_size, self.batch_order)
         return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
+
+
+def _probabilities(layer: Parameterization, parameters: PyTree, rows: Rows) -> Array:
+    """Attention weights, with a leading axis of attention heads where parameters have one."""
+    found = [
+        softmax_row(one.scores(own, rows), rows.mask).probabilities
+        for one, own in layer.by_head(parameters)
+    ]
+    return found[0] if layer.attention_heads is None else jnp.stack(found)
 
 
 def _measured(name: str, metric: Metric, seen: Snapshot) -> Array:

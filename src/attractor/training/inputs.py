@@ -14,12 +14,14 @@ from jaxtyping import Real
 from attractor.attention import (
     Head,
     Loss,
+    MultiHead,
     Parameterization,
     get_loss as loss_named,
     get_parameterization as parameterization_named,
 )
+from attractor.attention.parameterization import attention_layer
 from attractor.checks import check_count
-from attractor.geometry import Geometry
+from attractor.geometry import Frobenius, Geometry
 from attractor.memory import require_memory
 from attractor.precision import double_precision
 from attractor.randomness import check_seed
@@ -96,6 +98,22 @@ class Inputs:
             **({} if self.scale is None else {INITIAL_SCALE: scale}),
         }
 
+    def heads_settings(self, optimizer: Optimizer) -> dict[str, Any]:
+        """Of several attention heads: their number, and which matrix of all has the norm."""
+        layer = attention_layer(self.parameterization)
+        if not isinstance(layer, MultiHead):
+            return {}
+        geometry = layer.descended(optimizer) or Frobenius()
+        arrangement = layer.arrangement(geometry, joined=optimizer.joins_heads)
+        own = layer.effective_geometry(optimizer.geometry)
+        if optimizer.joins_heads and own is not None and arrangement == "side by side":
+            own = None  # no head descends a norm of its own
+        return {
+            "attention_heads": layer.heads,
+            "arrangement": arrangement,
+            "geometry_of_a_head": "not known" if own is None else own.name,
+        }
+
     def check_memory(self, records: int, *, last_only: bool = False, copies: int = 1) -> None:
         """Refuses more trials, or records of each, than fit into memory.
 
@@ -111,7 +129,7 @@ class Inputs:
         kept = size_of(self.shapes) + (
             size_of(self.head) if self.parameterization.trains_head else 0
         )
-        record = _SCALARS + _ROW * rows
+        record = _SCALARS + _ROW * rows * (self.parameterization.attention_heads or 1)
         once, always = (kept, record) if last_only else (0, record + kept)
         found = Footprint(BOOKKEEPING + copies * once, copies * always, 0)
         instances = self.tokens.instances or 1
@@ -121,7 +139,9 @@ class Inputs:
     def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
         """Names and shapes of the matrices recorded."""
         d, e = self.tokens.key_dimension, self.tokens.query_dimension
-        shapes = {**self.parameterization.shapes(d, e), "W": (d, e)}
+        heads = self.parameterization.attention_heads
+        W = (d, e) if heads is None else (heads, d, e)
+        shapes = {**self.parameterization.shapes(d, e), "W": W}
         return {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
 
     def trajectory(
@@ -180,7 +200,7 @@ def check_inputs(
     loss, layer = loss_named(loss), parameterization_named(parameterization)
     validation.check_tokens(tokens, loss)
     tokens = layer.prepare(tokens)
-    head = validation.check_head(head, tokens)
+    head = validation.check_head(head, tokens, layer.attention_heads)
     validation.check_targets(head, tokens, loss)
     seeds = check_count("seeds", seeds)
     seed = check_seed("seed", seed)

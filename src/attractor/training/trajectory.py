@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,15 @@ from jaxtyping import Float, Int, Real
 from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.named import is_known
-from attractor.checks import check_choice, shown
+from attractor.attention.heads.prediction_heads import by_attention_head
+from attractor.checks import check_choice, check_count, shown
 from attractor.errors import InvalidInputError
+from attractor.geometry import Frobenius, get_geometry
 from attractor.records import AXES, Plotted, RecordedRun, Rows, StoredRun, reading_run, save_run
 from attractor.tokens import Tokens
 from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
-from attractor.training.trajectory_check import check_trajectory
+from attractor.training.trajectory_check import ATTENTION_HEAD, check_trajectory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,8 +31,10 @@ if TYPE_CHECKING:
 
 _KIND = "trajectory"
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
-_READ_AGAIN = ("loss", "parameterization")
+_READ_AGAIN = ("loss", "parameterization", "arrangement", "geometry_of_a_head")
 """The settings that are read from a file where it has them."""
+_OF_EACH = "head_each_"
+"""How names begin of the arrays of prediction heads, with the number of one."""
 _DIMENSIONS = {
     "loss": (),
     "norm": (),
@@ -74,7 +79,9 @@ class Trajectory(Plotted, RecordedRun):
             ``norm``, ``log_gradient_norm``, ``log_time``, ``attended``, ``attended_probability``,
             ``W`` (with a step axis if all were kept; likewise ``K`` and ``Q``, ``p``, and
             ``head_...``, where they were trained), ``status``, ``steps_taken``, and metrics of the
-            user. ``log_time`` is the logarithm of the equivalent raw time: of what the step sizes
+            user. Of several attention heads, matrices and what is attended to have an axis
+            ``attention_head`` before their own. ``log_time`` is the logarithm of the equivalent raw
+            time: of what the step sizes
             of the same algorithm without normalization would add up to; NaN where it is none.
             Of paths and flows, ``radius``, ``time`` or ``logarithmic_time`` takes the place of
             step; flows have ``conserved_drift``, too.
@@ -160,6 +167,43 @@ class Trajectory(Plotted, RecordedRun):
         settings = self.settings | start | {"optimizer": optimizer}
         return replace(self, data=data, settings=settings)
 
+    @property
+    def attention_heads(self) -> int | None:
+        """Number of attention heads; None where matrices have no axis of them."""
+        return self.data.sizes.get(ATTENTION_HEAD)
+
+    def attention_head(self, number: int) -> Trajectory:
+        """The run of one attention head, as if it were alone.
+
+        Its loss and gradient are those of all heads; its norm is its own.
+
+        Args:
+            number: The number of the head, from zero.
+
+        Raises:
+            InvalidInputError: If there is no such head.
+        """
+        count = self.attention_heads
+        number = check_count("number", number, least=0)
+        if count is None or number >= count:
+            found = "no axis of attention heads" if count is None else f"{count} attention heads"
+            raise InvalidInputError("number", f"the run has {found}", "Give one of these, from 0")
+        data = self.data.isel({ATTENTION_HEAD: number})
+        own, others = f"{_OF_EACH}{number}_", [n for n in data if str(n).startswith(_OF_EACH)]
+        data = data.drop_vars([name for name in others if not str(name).startswith(own)])
+        data = data.rename({n: f"head_{str(n)[len(own) :]}" for n in data if n in others})
+        geometry = self.settings.get("geometry_of_a_head", "not known")
+        measure = Frobenius() if geometry == "not known" else get_geometry(geometry)
+        order = [axis for axis in data["W"].dims if axis not in ("row", "column")]
+        norms = measure.norm(data["W"].transpose(*order, "row", "column").to_numpy())
+        data.attrs[ATTENTION_HEAD] = number
+        data["norm"] = (order, norms, data["norm"].attrs)
+        head = by_attention_head(self.head, count)[number] if self.head is not None else None
+        name = self.settings.get("parameterization", "")
+        layer = re.sub(r"\d+ x ", "", name)
+        settings = self.settings | {"parameterization": layer, "attention_head": number}
+        return replace(self, data=data, head=head, geometry=geometry, settings=settings)
+
     def W(self, step: float | None = None) -> Float[np.ndarray, "*trials d e"]:
         """The attention matrices at a recorded step, over instances and seeds.
 
@@ -239,7 +283,21 @@ class Trajectory(Plotted, RecordedRun):
             ", ".join(f"{name} = {value:g}" for name, value in variant.items()): self.sel(**variant)
             for variant in self.variants
         }
-        return "trajectory_figure", {words: one.data for words, one in runs.items()}
+        found = {words: one.data for words, one in runs.items()}
+        if self.attention_heads is not None:
+            heads = [(number, f"attention head {number}") for number in range(self.attention_heads)]
+            found = {
+                f"{words}, {name}" if words else name: one.attention_head(number).data
+                for words, one in runs.items()
+                for number, name in heads
+            }
+        return "trajectory_figure", found
+
+    def _heads_rows(self) -> Rows:
+        if self.attention_heads is None:
+            return []
+        arrangement = self.settings.get("arrangement", "not known")
+        return [("attention heads", f"{self.attention_heads}, as one matrix {arrangement}")]
 
     def _summary(self) -> tuple[str, Rows]:
         last = self.data.isel({self.axis: -1})
@@ -247,6 +305,7 @@ class Trajectory(Plotted, RecordedRun):
             ("trials", self._trials()),
             ("optimizer", self._optimizer(self.optimizer_name)),
             ("geometry", self.geometry),
+            *self._heads_rows(),
             self._last_record(),
             self._kept_row("W", "matrices"),
             self._loss_row(),
@@ -286,6 +345,8 @@ def trajectory_data(
         along = () if name in last_only else (axis,)
         unnamed = tuple(f"{name}_{place}" for place in range(array.ndim - 1 - len(along)))
         own = _DIMENSIONS.get(name, unnamed)
+        if len(unnamed) == len(own) + 1:
+            own = (ATTENTION_HEAD, *own)
         variables[name] = ((*trial, *along, *own), array.reshape(*trials, *array.shape[1:]))
     variables["status"] = (trial, records.status.reshape(trials))
     variables["steps_taken"] = (trial, records.steps_taken.reshape(trials))

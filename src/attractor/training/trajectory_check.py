@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TRIAL = ("instance", "seed")
+ATTENTION_HEAD = "attention_head"
+"""The axis of several attention heads."""
 _BY_RECORD = ("loss", "norm", "log_gradient_norm")
 _BY_ROW = ("attended", "attended_probability")
 _BY_TRIAL = ("status", "steps_taken")
@@ -27,14 +29,15 @@ def check_trajectory(data: xr.Dataset, tokens: Tokens, head: Head | None) -> Non
     if trial[-2:] != TRIAL:
         raise ValueError("status is not given of every instance and seed")
     record, row, matrix = (*trial, axis_of(data)), ("sequence", "query"), ("row", "column")
+    heads = (ATTENTION_HEAD,) if ATTENTION_HEAD in data.dims else ()
     check_records(
         data,
         numbered=record,
         arrays={
             **dict.fromkeys(_BY_RECORD, record),
-            **dict.fromkeys(_BY_ROW, (*record, *row)),
+            **dict.fromkeys(_BY_ROW, (*record, *heads, *row)),
             **dict.fromkeys(_BY_TRIAL, trial),
-            "W": [(*trial, *matrix), (*record, *matrix)],
+            "W": [(*trial, *heads, *matrix), (*record, *heads, *matrix)],
         },
         sizes={
             "instance": len(tokens.instance_numbers),

@@ -8,7 +8,7 @@ from typing import Any
 
 import optax
 
-from attractor.attention import Head, Loss
+from attractor.attention import Head, Loss, PredictionHeads
 from attractor.attention.heads import as_head
 from attractor.checks import check_kind, check_number, shown
 from attractor.errors import InvalidInputError
@@ -44,9 +44,23 @@ def refuse_weights(tokens: Tokens, what: str) -> None:
         )
 
 
-def check_head(head: Any, tokens: Tokens) -> Head:
-    """Checks that a head reads what attention returns; an Equinox module becomes a head."""
+def check_head(head: Any, tokens: Tokens, attention_heads: int | None = None) -> Head:
+    """Checks that a head reads what attention returns; an Equinox module becomes a head.
+
+    Args:
+        head: The head, or a list of one for each attention head.
+        tokens: The data sets.
+        attention_heads: Number of attention heads; None where these are not an axis.
+    """
     head = as_head(head, tokens.value_dimension)
+    if isinstance(head, PredictionHeads) and len(head.each) != attention_heads:
+        none = attention_heads is None
+        raise InvalidInputError(
+            "head",
+            f"there are {len(head.each)} prediction heads, but "
+            + ("one attention head" if none else f"{attention_heads} attention heads"),
+            "Give one head, not a list" if none else "Give one for each, or one for all",
+        )
     head.check_dimension(tokens.value_dimension)
     if head.instances not in (None, tokens.instances):
         have = "no axis of instances" if tokens.instances is None else f"{tokens.instances}"

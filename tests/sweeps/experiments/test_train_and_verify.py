@@ -215,3 +215,23 @@ def test_queries_may_be_first_tokens():
     rule = at.normalized_gradient_descent(0.1)
     trained = at.train(own, head, rule, steps=20, seeds=2, seed=3, record=[20])
     assert np.array_equal(found["training_loss"], trained.data["loss"].isel(step=-1))
+
+
+def test_several_attention_heads_are_measured_as_one_matrix():
+    given = {"optimizer": "joined spectral", "learning_rate": 0.1, "parameterization": "2 x W"}
+    found = run(given, INSTANCES, SEEDS, steps=60, **SIZE)
+    trained, verdict = plain(at.joined(at.spectral_descent(0.1)), 60, parameterization="2 x W")
+    last = verdict.data.isel(step=-1)
+    for name in ("margin_ratio", "solution_norm", "selection_agreement"):
+        assert np.array_equal(found[name], last[name].transpose("instance", "seed")), name
+    assert np.allclose(found["norm"], last["norm"], rtol=1e-14)
+    assert np.isnan(found["gradient_agreement"]).all()
+    apart = run(
+        given, INSTANCES, SEEDS, steps=60, geometry="spectral", arrangement="block diagonal", **SIZE
+    )
+    chosen = at.verify(trained, geometry="spectral", arrangement="block diagonal").data
+    assert np.array_equal(apart["margin_ratio"], chosen.margin_ratio.isel(step=-1))
+    with pytest.raises(InvalidInputError, match="gradient flow is of one alone"):
+        built_in("flow_and_verify", log_times=[1.0], parameterization="2 x W").check_grid(
+            Grid({"n": [3]}, instances=1)
+        )

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Head, Loss, Parameterization, Parameters
+from attractor.attention.multi_head import one_attention_head
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.memory import require_memory
@@ -157,8 +158,9 @@ def check_problem(
         InvalidInputError: If an argument cannot be used, the tokens have an axis of instances, or
             the head would be trained as well.
     """
+    layer = one_attention_head(parameterization, "the search for basins")
     inputs = check_inputs(
-        tokens, head, loss=loss, parameterization=parameterization, initial=None, seeds=1, seed=0
+        tokens, head, loss=loss, parameterization=layer, initial=None, seeds=1, seed=0
     )
     check_optimizer(optimizer)
     geometry = None if geometry is None else get_geometry(geometry)
@@ -167,7 +169,6 @@ def check_problem(
         raise InvalidInputError(
             "tokens", "they have an axis of instances", "Give one data set, such as tokens[0]"
         )
-    layer = inputs.parameterization
     if layer.trains_head:
         raise InvalidInputError(
             "parameterization",

@@ -15,6 +15,7 @@ from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
 from attractor.analysis.reference import distinct_problems
 from attractor.attention import Head, Parameterization, get_loss
+from attractor.attention.multi_head import one_attention_head
 from attractor.checks import check_flags, check_items, check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius, Geometry, get_geometry
@@ -130,6 +131,8 @@ class Experiment:
         steps = check_steps("steps", steps)
         check_seed("seed", seed)
         rows = tuple(check_items("methods", methods, Method))
+        for row in rows:
+            one_attention_head(row.parameterization, "the matrix of optimizers and norms")
         norms = tuple(check_items("norms", norms, Geometry | str, 1))
         check_methods(rows, tokens)
         _columns(norms, rows)

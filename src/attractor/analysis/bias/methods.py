@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from attractor.attention import Parameterization, get_parameterization
+from attractor.attention.multi_head import one_attention_head
 from attractor.checks import (
     check_choice,
     check_function,
@@ -97,7 +98,9 @@ class Method:
         check_text("name", self.name)
         if not hasattr(self.optimizer, "factory"):  # which PyTorch's have
             check_kinds(optimizer=(self.optimizer, Optimizer))
-        get_parameterization(self.parameterization)
+            get_parameterization(self.parameterization)
+        else:
+            one_attention_head(self.parameterization, "training by a PyTorch optimizer")
         if self.steps is not None:
             check_steps("steps", self.steps)
         check_kinds(reads=(self.reads, str), raised_from=(self.raised_from, str))
@@ -114,6 +117,8 @@ class Method:
     @property
     def own_norm(self) -> Geometry | None:
         """The norm of ``W`` that it is known to descend, or None."""
+        if isinstance(self.optimizer, Optimizer):
+            return self.layer.descended(self.optimizer)
         return self.layer.effective_geometry(self.optimizer.geometry)
 
     @property

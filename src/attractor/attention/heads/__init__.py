@@ -12,12 +12,14 @@ from attractor.attention.heads.named import (
     head_from_arrays,
     is_linear,
 )
+from attractor.attention.heads.prediction_heads import PredictionHeads
 
 __all__ = [
     "ConcaveHead",
     "Head",
     "LinearHead",
     "ModuleHead",
+    "PredictionHeads",
     "ReLUHead",
     "ValueMatrix",
     "VocabularyHead",

@@ -13,6 +13,11 @@ from jaxtyping import Array, Float
 
 from attractor.attention.heads.head import Head, checked_array, share_instances
 from attractor.attention.heads.module import ModuleHead
+from attractor.attention.heads.prediction_heads import (
+    PredictionHeads,
+    arrays_of_each,
+    names_of_each,
+)
 from attractor.errors import InvalidInputError
 from attractor.geometry import lengths
 
@@ -342,7 +347,8 @@ def as_head(head: Any, input_dimension: int) -> Head:
     """Returns a head as it is, and an Equinox module wrapped as one.
 
     Args:
-        head: A ``Head``, or an Equinox module that maps one vector to a number or to logits.
+        head: A ``Head``, or an Equinox module that maps one vector to a number or to logits; or
+            a list of these, one for each attention head.
         input_dimension: Dimension of the vectors it is to read.
 
     Raises:
@@ -350,6 +356,9 @@ def as_head(head: Any, input_dimension: int) -> Head:
     """
     if isinstance(head, Head):
         return head
+    several = isinstance(head, list | tuple) and len(head) > 0
+    if several and all(isinstance(one, eqx.Module) for one in head):
+        return PredictionHeads([as_head(one, input_dimension) for one in head])
     if isinstance(head, eqx.Module):
         return ModuleHead(head, input_dimension)
     hint = ", or wrap a function: equinox.nn.Lambda(function)" if callable(head) else ""
@@ -369,6 +378,8 @@ def is_linear(head: Head) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether a head with this name can be built again from its arrays alone."""
+    if each := names_of_each(name):
+        return all(not names_of_each(one) and is_known(one) for one in each)
     return name.removeprefix(_BEFORE) in _HEADS or (
         name.startswith(_BEFORE) and is_known(name.removeprefix(_BEFORE))
     )
@@ -385,6 +396,11 @@ def head_from_arrays(name: str, arrays: Mapping[str, Any]) -> Head:
             "head", f"there is none named {name!r}", f"Known heads: {', '.join(_HEADS)}"
         )
     try:
+        if each := names_of_each(name):
+            own = arrays_of_each(arrays, len(each))
+            return PredictionHeads(
+                [head_from_arrays(one, its) for one, its in zip(each, own, strict=True)]
+            )
         if name.startswith(_BEFORE):
             own, behind = {}, {}
             for key, value in arrays.items():

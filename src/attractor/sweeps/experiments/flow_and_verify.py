@@ -19,6 +19,7 @@ from attractor.sweeps.experiments.parameters import (
     check_axes,
     check_rising,
     check_settings,
+    combinations,
     filled_in,
     number,
     text,
@@ -93,6 +94,11 @@ def check(grid: Grid, *, log_times: Sequence[float], **settings: Any) -> None:
     """
     check_axes(PARAMETERS, grid.axes)
     check_sizes(PARAMETERS, grid.axes, settings)
+    from attractor.attention.multi_head import one_attention_head
+
+    for point in combinations(grid.axes, ("parameterization",)):
+        given = filled_in(PARAMETERS, point, settings)
+        one_attention_head(given["parameterization"], "gradient flow")
     check_trainable(PARAMETERS, grid.axes, settings)
 
 

@@ -80,19 +80,27 @@ def outcomes(
     geometry: str,
     reached: Mapping[float, Bool[np.ndarray, "instance seed"]],
     lost: Sequence[TrialStatus] = (TrialStatus.DIVERGED,),
+    arrangement: str = OWN,
 ) -> dict[str, np.ndarray]:
     """The measures of a run at several records, ``(instances, seeds, records)`` each.
+
+    Several attention heads are measured as one matrix; what a gradient step from zero would attend
+    to is missing then.
 
     Args:
         trained: The run, recorded at its start, with all matrices.
         geometry: The norm to solve and to measure in; ``"own"`` for the one that was descended.
         reached: The records, and which trials had not ended before them.
         lost: What ends a trial so that nothing is known of it from then on.
+        arrangement: How the matrices of attention heads are one; ``"own"`` as in training.
     """
+    several = trained.attention_heads is not None
+    if several:
+        trained = _as_one_head(trained, geometry, arrangement)
     start = trained.data["W"].isel({trained.axis: 0}).transpose(*_TRIALS, ...).to_numpy()
     first, lead = _attended(trained.tokens, start), _lead(trained.tokens, start)
     size = np.linalg.norm(start, axis=(-2, -1))
-    favored = _favored(trained)[:, None]
+    favored = (np.full(first[:, 0].shape, -1) if several else _favored(trained))[:, None]
     parts, selections = [], []
     for record, going in reached.items():
         ended = _ended_at(trained, record, going)
@@ -109,6 +117,14 @@ def outcomes(
         selections.append(np.where(known[..., None, None], selection, _UNKNOWN))
     together = {name: np.stack([one[name] for one in parts], axis=-1) for name in MEASURES}
     return together | {"settled": _settled(np.stack(selections))}
+
+
+def _as_one_head(trained: Trajectory, geometry: str, arrangement: str) -> Trajectory:
+    """The run of the one matrix that holds those of all attention heads."""
+    from attractor.analysis.several_heads import as_one_head
+
+    norm = get_geometry(trained.geometry if geometry == OWN else geometry)
+    return as_one_head(trained, norm, None if arrangement == OWN else arrangement)
 
 
 _UNKNOWN = -2

@@ -84,7 +84,7 @@ def initial(
     """
     if given["start"] == _PARAMETERS:
         return given["initial_scale"]
-    from attractor.attention import AttentionMatrix
+    from attractor.attention import AttentionMatrix, MultiHead
     from attractor.training.trials import initial_parameters
 
     layer = layer_of(given)
@@ -93,6 +93,8 @@ def initial(
     repeats = np.broadcast_to(np.array(seeds), shape).ravel()
     prepared = layer.prepare(tokens)
     sizes = (prepared.key_dimension, prepared.query_dimension)
-    W = initial_parameters(AttentionMatrix(), repeats, numbers, *sizes) * given["initial_scale"]
-    arrays = layer.to_arrays(layer.from_matrix(np.asarray(W)))
+    heads = layer.attention_heads
+    drawn = AttentionMatrix() if heads is None else MultiHead("W", heads)
+    W = drawn.to_arrays(initial_parameters(drawn, repeats, numbers, *sizes))["W"]
+    arrays = layer.to_arrays(layer.from_matrix(np.asarray(W) * given["initial_scale"]))
     return {name: array.reshape(*shape, *array.shape[1:]) for name, array in arrays.items()}

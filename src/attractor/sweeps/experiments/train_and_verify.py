@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from jaxtyping import Int
@@ -22,6 +22,7 @@ from attractor.sweeps.experiments.parameters import (
     combinations,
     filled_in,
     text,
+    word,
 )
 from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial, layer_of
 from attractor.sweeps.experiments.token_data import (
@@ -32,6 +33,7 @@ from attractor.sweeps.experiments.token_data import (
     token_sizes,
 )
 from attractor.sweeps.grid import Grid
+from attractor.tokens.arrangement import Arrangement
 
 if TYPE_CHECKING:
     from attractor.training.optimizers import Optimizer
@@ -101,6 +103,9 @@ PARAMETERS: dict[str, Parameter] = {
     "batch_order": Parameter("random", _check_batch_order, "in which order they come"),
     **START_PARAMETERS,
     "geometry": Parameter(OWN, _check_geometry, "norm of the margin problem; the optimizer's own"),
+    "arrangement": word(
+        OWN, (OWN, *get_args(Arrangement)), "how attention heads are one matrix; as in training"
+    ),
 }
 
 BATCHES = ("batch_size", "batch_order")
@@ -227,7 +232,12 @@ def run(
         )
         data = trained.data.transpose("instance", "seed", ...)
         taken = data["steps_taken"].to_numpy()
-        found = outcomes(trained, given["geometry"], {step: taken >= step for step in steps})
+        found = outcomes(
+            trained,
+            given["geometry"],
+            {step: taken >= step for step in steps},
+            arrangement=given["arrangement"],
+        )
     times = data["log_time"].sel(step=steps).transpose("instance", "seed", "step").to_numpy()
     found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
     if horizons:
@@ -253,4 +263,4 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
 
 
 def _descended(given: Mapping[str, Any], optimizer: Optimizer) -> Any:
-    return layer_of(given).effective_geometry(optimizer.geometry)
+    return layer_of(given).descended(optimizer)

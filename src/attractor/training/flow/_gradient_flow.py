@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
+from attractor.attention.multi_head import one_attention_head
 from attractor.checks import check_choice, check_steps
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
@@ -109,14 +110,15 @@ def gradient_flow(
         array([0.91, 0.83])
     """
     records = flow_records(time, log_time, norm, record)
-    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
+    layer = one_attention_head(parameterization, "gradient flow")
+    inputs = check_inputs(tokens, head, loss, layer, initial, seeds, seed)
     tolerance = _check_tolerance(tolerance)
     check_choice("solver", solver, ("auto", "explicit", "implicit"))
     max_steps = check_steps("max_steps", max_steps)
     chosen = validation.check_metrics(metrics, inputs.axes)
     check_choice("weights", weights, ("auto", "all", "last"))
 
-    layer, count = inputs.parameterization, inputs.count
+    count = inputs.count
     descent = gradient_descent(1.0)
     training = AttentionTraining(layer, inputs.loss, descent.example, metrics=chosen)
     trials = inputs.trials(training, descent)

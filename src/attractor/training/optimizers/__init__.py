@@ -7,6 +7,7 @@ from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
+from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers._mirror_descent import mirror_descent, schatten_mirror_descent
 from attractor.training.optimizers._momentum import (
     lion,
@@ -42,6 +43,7 @@ __all__ = [
     "get_optimizer",
     "gradient_descent",
     "greedy_coordinate_descent",
+    "joined",
     "lion",
     "mirror_descent",
     "momentum",

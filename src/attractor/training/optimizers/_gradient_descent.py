@@ -127,6 +127,7 @@ def _normalized_gradient_descent(
         settings=settings,
         log_time_step=log_time_step,
         weight_decay=weight_decay,
+        steps_by_array=per_factor,
     )
 
 

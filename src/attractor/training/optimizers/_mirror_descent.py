@@ -180,6 +180,7 @@ def _mirror_descent(
         retract=descent.retract,
         log_time_step=descent.log_time_step if timed else None,
         weight_decay=weight_decay,
+        steps_by_array=normalize and per_factor,
     )
 
 

@@ -170,6 +170,7 @@ def _steepest_descent(
         | ({"geometry": geometry.name} if name == "steepest descent" else {}),
         log_time_step=log_time_step,
         weight_decay=weight_decay,
+        steps_by_array=True,
     )
 
 

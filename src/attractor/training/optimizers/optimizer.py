@@ -25,7 +25,7 @@ from attractor.attention.scaled import (
 from attractor.checks import check_choice, check_function, check_kinds, check_text, shown
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
-from attractor.geometry import Geometry, get_geometry
+from attractor.geometry import Frobenius, Geometry, Schatten, get_geometry
 from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.hyperparameters import (
     Number,
@@ -86,6 +86,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         weight_decay: Multiple of the parameters that is added to the gradient first.
         needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
             logarithm of the loss above the best one that can be reached.
+        steps_by_array: Whether every array takes a step of its own length, so that several of them
+            descend the largest of their norms rather than one norm of all.
+        joins_heads: Whether the arrays of all attention heads are one for it; see ``joined``.
     """
 
     geometry: Geometry | None
@@ -97,6 +100,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     log_time_step: Callable[..., Float[Array, ""]] | None
     weight_decay: Number
     needs: frozenset[str]
+    steps_by_array: bool
+    joins_heads: bool
     _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
@@ -114,6 +119,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         log_time_step: Callable[..., Float[Array, ""]] | None = None,
         weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
+        steps_by_array: bool | None = None,
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
         optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
@@ -129,6 +135,11 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         optimizer.log_time_step = log_time_step
         optimizer.weight_decay = weight_decay
         optimizer.needs = needs
+        if steps_by_array is None:  # those that take singular values decompose every array
+            of_values = isinstance(geometry, Schatten) and geometry != Frobenius()
+            steps_by_array = gradient_scale == "per_array" or of_values
+        optimizer.steps_by_array = steps_by_array
+        optimizer.joins_heads = False
         return optimizer
 
     def __repr__(self) -> str:
@@ -165,7 +176,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             retract=self.retract,
             log_time_step=self.log_time_step,
             needs=self.needs,
+            steps_by_array=self.steps_by_array,
         )
+        several.joins_heads = self.joins_heads
         several.hyperparameters = self.hyperparameters | dict(values)
         several._remake = self._remake
         return several

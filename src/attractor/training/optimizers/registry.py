@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from attractor.checks import check_text, suggest
 from attractor.errors import InvalidInputError
+from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers.optimizer import Optimizer
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -94,7 +95,7 @@ def get_optimizer(
     A name is one in full, such as "normalized gradient descent" (underscores or hyphens will do
     for spaces, and capitals do not matter), or a short one, such as "ngd". Settings may follow a
     colon, as in "mirror descent:p=1.75,normalize=false"; where a short name takes a number, that
-    is "md-1.75".
+    is "md-1.75". "joined muon" joins the arrays of attention heads (``joined``).
 
     Args:
         name: The name, perhaps with settings, the learning rate among them.
@@ -106,6 +107,8 @@ def get_optimizer(
     """
     if isinstance(name, Optimizer):
         return name
+    if alone := _joined_name(str(name)):
+        return joined(get_optimizer(alone, learning_rate, **settings))
     words, _, written = str(name).partition(":")
     found, number = _find(words)
     if found is None:
@@ -163,11 +166,17 @@ def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimi
     """
     spelling = check_text("spelling", spelling)
     name, _, settings = spelling.partition(":")
-    found, _ = _find(name)
+    found, _ = _find(_joined_name(name) or name)
     takes_rate = found is None or found.takes_learning_rate
     if learning_rate is None and takes_rate and not _OWN_RATE.search(settings):
         learning_rate = DEFAULT_LEARNING_RATE
     return get_optimizer(spelling, learning_rate)
+
+
+def _joined_name(name: str) -> str:
+    """What stands behind "joined", empty in names of other optimizers."""
+    found = re.fullmatch(r"\s*joined[\s_-]+(.+)", name, re.IGNORECASE)
+    return found[1] if found else ""
 
 
 def _find(words: str) -> tuple[RegisteredOptimizer | None, dict[str, float]]:

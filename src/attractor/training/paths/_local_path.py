@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess, token_scores
+from attractor.attention.multi_head import one_attention_head
 from attractor.attention.rows import attention_rows
 from attractor.blas import single_blas_thread
 from attractor.checks import check_count, check_share
@@ -117,8 +118,8 @@ def local_path(
     Source: *Max-Margin Token Selection in Attention Mechanism* (arXiv 2306.13596), local
     regularization path and its converse.
     """
-    inputs = check_inputs(tokens, head, loss, parameterization, initial=None, seeds=1, seed=seed)
-    layer = inputs.parameterization
+    layer = one_attention_head(parameterization, "a regularization path")
+    inputs = check_inputs(tokens, head, loss, layer, initial=None, seeds=1, seed=seed)
     validation.refuse_weights(inputs.tokens, "a regularization path")
     if isinstance(layer, KeyQuery | Joint):
         raise InvalidInputError(

@@ -10,6 +10,7 @@ from attractor.attention import Head, LinearHead, Loss, Parameterization
 from attractor.attention.excess import check_decreasing, check_excess, check_log_loss
 from attractor.attention.heads import is_linear
 from attractor.attention.mixing import measure_mixing
+from attractor.attention.multi_head import one_attention_head
 from attractor.blas import single_blas_thread
 from attractor.checks import check_choice, check_count, shown
 from attractor.errors import InvalidInputError, TiedTokensWarning
@@ -120,14 +121,15 @@ def regularization_path(
         array([[0.57, 0.96],
                [0.61, 0.95]])
     """
-    inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
+    layer = one_attention_head(parameterization, "a regularization path")
+    inputs = check_inputs(tokens, head, loss, layer, initial, seeds, seed)
     if inputs.scale is not None:
         raise InvalidInputError(
             "initial",
             f"{shown(initial)} is a scale, and every start is brought to the radius of the ball",
             "Give arrays, for their direction, or leave it out; starts=... are random ones",
         )
-    tokens, head, loss, layer = inputs.tokens, inputs.head, inputs.loss, inputs.parameterization
+    tokens, head, loss = inputs.tokens, inputs.head, inputs.loss
     if layer.trains_head or selected is not None:
         check_excess(loss, head)
     else:
