@@ -105,6 +105,7 @@ from attractor.training import (
     Optimizer as Optimizer,
     Trajectory as Trajectory,
     adam as adam,
+    composed_spectral_descent as composed_spectral_descent,
     declare as declare,
     get_optimizer as get_optimizer,
     gradient_descent as gradient_descent,

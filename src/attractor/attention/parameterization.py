@@ -18,7 +18,7 @@ from attractor.checks import check_count, check_flags, check_kinds, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
 from attractor.precision import as_float64, as_shaped
-from attractor.randomness import fold_in, unit_interval
+from attractor.randomness import check_seed, fold_in, generator, random_rotation, unit_interval
 from attractor.tokens import Tokens
 
 
@@ -46,6 +46,11 @@ class Parameterization(abc.ABC):
 
     name: ClassVar[str]
     trains_head: bool = False
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """Settings that a run is known by besides the name and the shapes of its arrays."""
+        return {}
 
     @abc.abstractmethod
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
@@ -95,6 +100,10 @@ class Parameterization(abc.ABC):
             own = words if len(shapes) == 1 else fold_in(words, number)
             arrays[name] = np.asarray(_between(unit_interval(own, shape), shape[0] ** -0.5))
         return self.from_arrays(arrays)
+
+    def in_gauge(self, parameters: PyTree) -> PyTree:
+        """Where training starts from given or random parameters: with them, unless there is a gauge."""
+        return parameters
 
     def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing
         """Checks initial arrays beyond their shapes.
@@ -175,8 +184,13 @@ class KeyQuery(Parameterization):
     ||Q||_F^2) / 2`` over all factors of ``W`` is its nuclear norm, as long as the width is no less
     than the rank. Source: *Transformers as Support Vector Machines* (arXiv 2308.16898).
 
+    ``W`` stays what it is where both factors are multiplied by an orthogonal matrix,
+    ``(K R)(Q R)^T = K Q^T``: a gauge. Training that depends on it descends no norm of ``W`` alone.
+
     Attributes:
         width: Number of columns m of both factors; None for the dimension d of the keys.
+        gauge: Number of the orthogonal matrix R by which factors are multiplied before training,
+            those given as well as random ones; see ``rotation``. 0 leaves them as they are.
 
     Example:
         >>> import attractor as at
@@ -190,15 +204,40 @@ class KeyQuery(Parameterization):
 
     name: ClassVar[str] = "KQ"
     width: int | None = None
+    # Training starts in it and never sees it, so that all gauges share compiled code.
+    gauge: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks the width.
+        """Checks the fields.
 
         Raises:
-            InvalidInputError: If it is not a positive integer.
+            InvalidInputError: If the width is not a positive integer, or the gauge is no seed.
         """
         if self.width is not None:
             check_count("width", self.width)
+        check_seed("gauge", self.gauge)
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The gauge, where there is one."""
+        return {"gauge": self.gauge} if self.gauge else {}
+
+    def rotation(self, width: int) -> Float[np.ndarray, "width width"]:
+        """The orthogonal matrix of the gauge: the identity for 0, else uniform (Haar's measure).
+
+        Args:
+            width: Number of columns of the factors.
+        """
+        if not self.gauge:
+            return np.eye(width)
+        return random_rotation(generator(self.gauge, purpose="gauge"), width)
+
+    def in_gauge(self, parameters: KeyQueryFactors) -> KeyQueryFactors:
+        """The factors ``(K R, Q R)``, with the orthogonal matrix R of the gauge."""
+        if not self.gauge:
+            return parameters
+        R = self.rotation(parameters.K.shape[-1])
+        return KeyQueryFactors(parameters.K @ R, parameters.Q @ R)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """``K`` and ``Q``."""
@@ -383,6 +422,15 @@ class Joint(Parameterization):
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """``v`` and the name of the attention parameters."""
         return f"v, {self.attention.name}"
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """Those of the attention layer."""
+        return self.attention.settings
+
+    def in_gauge(self, parameters: PyTree) -> PyTree:
+        """As the attention layer turns them."""
+        return self.attention.in_gauge(parameters)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """Those of the attention layer: the head has its own."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Optimizer as Optimizer,
         RegisteredOptimizer as RegisteredOptimizer,
         adam as adam,
+        composed_spectral_descent as composed_spectral_descent,
         declare as declare,
         get_optimizer as get_optimizer,
         gradient_descent as gradient_descent,

@@ -114,6 +114,8 @@ def train(
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     validation.check_optimizer(optimizer, several=True)
+    layer = inputs.parameterization
+    geometry = optimizer.effective_geometry(layer)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
@@ -131,7 +133,6 @@ def train(
             stacklevel=2,
         )
 
-    layer = inputs.parameterization
     training = AttentionTraining(layer, inputs.loss, optimizer.example, batch_size, chosen, kernel)
     trials = inputs.trials(training, optimizer, dtype)
     count = len(optimizer.variants) * inputs.count
@@ -167,7 +168,7 @@ def train(
         records,
         recorded,
         optimizer=optimizer.name,
-        geometry=layer.effective_geometry(optimizer.geometry),
+        geometry=geometry,
         settings=settings,
         last_only=last_only,
         hyperparameters=optimizer.axes,

@@ -90,6 +90,7 @@ class Inputs:
         return {
             "loss": self.loss.name,
             "parameterization": self.parameterization.name,
+            **self.parameterization.settings,
             "seeds": self.seeds,
             "seed": self.seed,
             "initial": "random" if self.initial is None else "given",

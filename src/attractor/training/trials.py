@@ -81,6 +81,7 @@ class Trials:
                 attention = layer.from_arrays(
                     {name: array[instance, repeat] for name, array in self.initial.items()}
                 )
+            attention = layer.in_gauge(attention)
             attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
             rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
             settings = self.optimizer.numbers(variant, self.dtype)

@@ -114,6 +114,8 @@ class Method:
     @property
     def own_norm(self) -> Geometry | None:
         """The norm of ``W`` that it is known to descend, or None."""
+        if isinstance(self.optimizer, Optimizer):
+            return self.optimizer.effective_geometry(self.layer)
         return self.layer.effective_geometry(self.optimizer.geometry)
 
     @property

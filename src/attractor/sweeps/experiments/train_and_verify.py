@@ -228,4 +228,4 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
 
 
 def _descended(given: Mapping[str, Any], optimizer: Optimizer) -> Any:
-    return layer_of(given).effective_geometry(optimizer.geometry)
+    return optimizer.effective_geometry(layer_of(given))
