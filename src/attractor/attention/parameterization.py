@@ -102,7 +102,7 @@ class Parameterization(abc.ABC):
         return self.from_arrays(arrays)
 
     def in_gauge(self, parameters: PyTree) -> PyTree:
-        """Where training starts from given or random parameters: with them, unless there is a gauge."""
+        """Where training starts from given or random parameters: there, unless it has a gauge."""
         return parameters
 
     def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing

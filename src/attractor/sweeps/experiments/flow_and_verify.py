@@ -23,7 +23,7 @@ from attractor.sweeps.experiments.parameters import (
     number,
     text,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial, layer_of
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -130,7 +130,7 @@ def run(
             seed=seeds.start,
             initial=initial(given, tokens, instances, seeds),
             loss=given["loss"],
-            parameterization=given["parameterization"],
+            parameterization=layer_of(given),
             record=[-np.inf, *times],
             tolerance=given["tolerance"],
             weights="all",

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attractor.checks import check_number
+from attractor.errors import InvalidInputError
+from attractor.randomness import check_seed
 from attractor.sweeps.experiments.parameters import Parameter, combinations, filled_in, text, word
 from attractor.sweeps.experiments.token_data import SIZES, draw_tokens
 
@@ -37,13 +39,32 @@ START_PARAMETERS = {
         lambda name, it: check_number(name, it, least=0.0, example=1.0),
         "factor on what is random, which is uniform on [-1/sqrt(d), 1/sqrt(d)]",
     ),
+    "gauge": Parameter(
+        0,
+        check_seed,
+        "number of the orthogonal matrix that keys and queries are turned by at the start, not 0",
+    ),
 }
 """What is trained, and from where."""
 
 
 def layer_of(given: Mapping[str, Any]) -> Parameterization:
-    """What is trained at a point."""
-    return _parameterization_named(given["parameterization"])
+    """What is trained at a point.
+
+    Raises:
+        InvalidInputError: If it has no factors, but a gauge.
+    """
+    from attractor.attention import Joint, KeyQuery
+
+    layer = _parameterization_named(given["parameterization"])
+    if not given["gauge"]:
+        return layer
+    turned = KeyQuery(gauge=given["gauge"])
+    if layer not in (turned, Joint(turned)):
+        raise InvalidInputError(
+            "gauge", f"{layer.name} has no factors to turn", "Give 0, or train KQ"
+        )
+    return Joint(turned) if isinstance(layer, Joint) else turned
 
 
 def check_trainable(
@@ -58,8 +79,9 @@ def check_trainable(
     """
     from attractor.training.inputs import check_inputs
 
-    for point in combinations(axes, ("data", *SIZES, "parameterization", "loss")):
+    for point in combinations(axes, ("data", *SIZES, "parameterization", "gauge", "loss")):
         given = filled_in(parameters, point, settings)
+        layer_of(given)
         tokens, head = draw_tokens(given, np.arange(1))
         check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
     if 0 in (*axes.get("initial_scale", ()), settings.get("initial_scale", 1.0)):

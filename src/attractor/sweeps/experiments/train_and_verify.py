@@ -70,6 +70,11 @@ def _check_geometry(name: str, value: Any) -> str:
     return value if value == OWN else text("", get_geometry, "").check(name, value)
 
 
+def _check_geometries(given: Any) -> list[str]:
+    names = check_items(_GEOMETRIES, given, str, 1)
+    return [_check_geometry(_GEOMETRIES, name) for name in names]
+
+
 def _check_horizons(name: str, value: Any) -> list[int]:
     return check_rising(name, [check_steps(name, one) for one in check_items(name, value, int, 1)])
 
@@ -95,7 +100,7 @@ LOG_TIME = {
     )
 }  # fmt: skip
 """The time, where it is defined: sum of the step sizes of the same algorithm, not normalized."""
-_HORIZONS = "horizons"
+_HORIZONS, _GEOMETRIES = "horizons", "geometries"
 
 
 def train_and_verify(**settings: Any) -> Experiment:
@@ -104,14 +109,15 @@ def train_and_verify(**settings: Any) -> Experiment:
     Args:
         **settings: Values of ``PARAMETERS``, which may also be axes of a grid; and ``horizons``,
             steps at which everything is measured as if training had ended there, in place of
-            ``steps``. They are an axis of every measure, called ``step``.
+            ``steps``. They are an axis of every measure, called ``step``. And ``geometries``, norms
+            to measure one run in, in place of ``geometry``, of which they become the axis.
 
     Raises:
         InvalidInputError: If one is not known, or cannot be used.
     """
     rest = dict(settings)
-    horizons = rest.pop(_HORIZONS, None)
-    checked = check_settings(PARAMETERS, rest, "train_and_verify")
+    horizons, geometries = rest.pop(_HORIZONS, None), rest.pop(_GEOMETRIES, None)
+    checked: dict[str, Any] = check_settings(PARAMETERS, rest, "train_and_verify")
     along = {}
     if horizons is not None:
         if "steps" in settings:
@@ -119,10 +125,17 @@ def train_and_verify(**settings: Any) -> Experiment:
                 _HORIZONS, "it stands beside steps", "Keep horizons: training ends at the last"
             )
         checked[_HORIZONS] = _check_horizons(_HORIZONS, horizons)
-        along = {"step": checked[_HORIZONS]}
+        along["step"] = checked[_HORIZONS]
+    if geometries is not None:
+        if "geometry" in settings:
+            raise InvalidInputError(
+                _GEOMETRIES, "it stands beside geometry", "Keep one of them: geometries are several"
+            )
+        checked[_GEOMETRIES] = _check_geometries(geometries)
+        along["geometry"] = checked[_GEOMETRIES]
     return Experiment(
         "train_and_verify",
-        MEASURES | LOG_TIME | (SETTLED if along else {}),
+        MEASURES | LOG_TIME | (SETTLED if horizons is not None else {}),
         axes=tuple(PARAMETERS),
         compiled_by=COMPILED_BY,
         settings=checked,
@@ -143,14 +156,15 @@ def check(grid: Grid, **settings: Any) -> None:
         raise InvalidInputError(
             "axes['steps']", "the horizons say how long to train", "Leave out one of them"
         )
+    named = settings.pop(_GEOMETRIES, None)
     check_axes(PARAMETERS, axes)
     check_sizes(PARAMETERS, axes, settings)
     for point in combinations(
-        axes, ("optimizer", "parameterization", "geometry", *HYPERPARAMETERS)
+        axes, ("optimizer", "parameterization", "gauge", "geometry", *HYPERPARAMETERS)
     ):
         given = filled_in(PARAMETERS, point, settings)
-        optimizer = optimizer_of(given)
-        if given["geometry"] == OWN and _descended(given, optimizer) is None:
+        descended = _descended(given, optimizer_of(given))
+        if OWN in (named or [given["geometry"]]) and descended is None:
             raise InvalidInputError(
                 "geometry",
                 f"which norm {given['optimizer']} descends on {given['parameterization']} is not "
@@ -166,6 +180,7 @@ def run(
     seeds: range,
     *,
     horizons: Sequence[int] | None = None,
+    geometries: Sequence[str] | None = None,
     **settings: Any,
 ) -> dict[str, np.ndarray]:
     """Trains every instance from every seed, and measures it; see ``MEASURES`` and ``LOG_TIME``.
@@ -177,6 +192,7 @@ def run(
         instances: Numbers of the data sets.
         seeds: Seeds of initial parameters.
         horizons: Steps at which all is measured, as if training had ended there.
+        geometries: Norms to measure in.
         **settings: Values of other parameters.
     """
     from attractor.training import train
@@ -196,18 +212,21 @@ def run(
             seed=seeds.start,
             initial=initial(given, tokens, instances, seeds),
             loss=given["loss"],
-            parameterization=given["parameterization"],
+            parameterization=layer_of(given),
             record=[0, *steps],
             weights="all",
         )
         data = trained.data.transpose("instance", "seed", ...)
         taken = data["steps_taken"].to_numpy()
-        found = outcomes(trained, given["geometry"], {step: taken >= step for step in steps})
+        reached: dict[float, Any] = {step: taken >= step for step in steps}
+        each = [outcomes(trained, name, reached) for name in geometries or [given["geometry"]]]
     times = data["log_time"].sel(step=steps).transpose("instance", "seed", "step").to_numpy()
-    found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
-    if horizons:
-        return found
-    return {name: found[name][..., 0] for name in (*MEASURES, *LOG_TIME)}
+    for found in each:
+        found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
+    together = {name: np.stack([found[name] for found in each], axis=-1) for name in each[0]}
+    if not horizons:
+        together = {name: together[name][:, :, 0] for name in (*MEASURES, *LOG_TIME)}
+    return together if geometries else {name: values[..., 0] for name, values in together.items()}
 
 
 def optimizer_of(given: Mapping[str, Any]) -> Optimizer:

@@ -157,7 +157,7 @@ def _exact(
     factors: KeyQueryFactors, slopes: KeyQueryFactors, G: Float[Array, "d e"]
 ) -> tuple[Array, Array]:
     """``D = L Q Q^T + K K^T L`` is diagonal in L in the bases of K and Q."""
-    K, Q = map(_decomposed, factors)
+    K, Q = _decomposed(factors.K), _decomposed(factors.Q)
     turned = K.basis.T @ _polar_factor(G) @ Q.basis
     sizes = jnp.hypot(K.values[:, None], Q.values)
     share = turned * _inverse(sizes)
@@ -167,7 +167,7 @@ def _exact(
 
     def halves(operand: tuple[Array, Array]) -> tuple[Array, Array]:
         split = _halves(K, Q, G)
-        return tuple(jnp.where(beyond, *both) for both in zip(split, operand, strict=True))
+        return jnp.where(beyond, split[0], operand[0]), jnp.where(beyond, split[1], operand[1])
 
     return cond_for_any(beyond, halves, lambda operand: operand, (of_K, of_Q))
 
@@ -175,7 +175,7 @@ def _exact(
 def _split(
     factors: KeyQueryFactors, slopes: KeyQueryFactors, G: Float[Array, "d e"]
 ) -> tuple[Array, Array]:
-    return _halves(*map(_decomposed, factors), G)
+    return _halves(_decomposed(factors.K), _decomposed(factors.Q), G)
 
 
 def _halves(K: _Decomposed, Q: _Decomposed, G: Float[Array, "d e"]) -> tuple[Array, Array]:
