@@ -61,11 +61,13 @@ def test_the_first_step_depends_on_it(data, optimizer):
 
 def test_it_is_orthogonal_and_its_own_for_each_number():
     for width in (1, 2, 7):
-        R, other = (at.KeyQuery(gauge=number).rotation(width) for number in (1, 2))
-        np.testing.assert_allclose(R.T @ R, np.eye(width), atol=1e-14)
-        np.testing.assert_array_equal(R, at.KeyQuery(gauge=1).rotation(width))
-        assert width == 1 or np.abs(R - other).max() > 0.1
-    np.testing.assert_array_equal(at.KeyQuery().rotation(3), np.eye(3))
+        plain = KeyQueryFactors(np.eye(width), np.ones((3, width)))
+        turned, other = (at.KeyQuery(gauge=number).in_gauge(plain) for number in (1, 2))
+        np.testing.assert_allclose(turned.K.T @ turned.K, np.eye(width), atol=1e-14)
+        np.testing.assert_array_equal(turned.Q, plain.Q @ turned.K)
+        np.testing.assert_array_equal(turned.K, at.KeyQuery(gauge=1).in_gauge(plain).K)
+        assert width == 1 or np.abs(turned.K - other.K).max() > 0.1
+        assert at.KeyQuery().in_gauge(plain) is plain
 
 
 def test_given_and_random_starts_are_turned_alike(data, compiled):

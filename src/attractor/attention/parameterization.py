@@ -190,7 +190,7 @@ class KeyQuery(Parameterization):
     Attributes:
         width: Number of columns m of both factors; None for the dimension d of the keys.
         gauge: Number of the orthogonal matrix R by which factors are multiplied before training,
-            those given as well as random ones; see ``rotation``. 0 leaves them as they are.
+            those given as well as random ones; see ``in_gauge``. 0 leaves them as they are.
 
     Example:
         >>> import attractor as at
@@ -222,21 +222,14 @@ class KeyQuery(Parameterization):
         """The gauge, where there is one."""
         return {"gauge": self.gauge} if self.gauge else {}
 
-    def rotation(self, width: int) -> Float[np.ndarray, "width width"]:
-        """The orthogonal matrix of the gauge: the identity for 0, else uniform (Haar's measure).
+    def in_gauge(self, parameters: KeyQueryFactors) -> KeyQueryFactors:
+        """The factors ``(K R, Q R)``, R orthogonal and uniform (Haar's measure); as they are for 0.
 
-        Args:
-            width: Number of columns of the factors.
+        Those of identity matrices are R itself.
         """
         if not self.gauge:
-            return np.eye(width)
-        return random_rotation(generator(self.gauge, purpose="gauge"), width)
-
-    def in_gauge(self, parameters: KeyQueryFactors) -> KeyQueryFactors:
-        """The factors ``(K R, Q R)``, with the orthogonal matrix R of the gauge."""
-        if not self.gauge:
             return parameters
-        R = self.rotation(parameters.K.shape[-1])
+        R = random_rotation(generator(self.gauge, purpose="gauge"), parameters.K.shape[-1])
         return KeyQueryFactors(parameters.K @ R, parameters.Q @ R)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
