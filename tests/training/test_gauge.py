@@ -79,9 +79,13 @@ def test_given_and_random_starts_are_turned_alike(data, compiled):
     layer = at.KeyQuery(gauge=GAUGE)
     turned = at.train(tokens, head, random, parameterization=layer, **settings)
     begun = {name: plain.data[name].sel(step=0).to_numpy() for name in "KQ"}
-    given = at.train(tokens, head, random, parameterization=layer, initial=begun, **settings)
-    assert given.data.identical(turned.data)
     factors = layer.in_gauge(KeyQueryFactors(**begun))
+    initial = factors._asdict()
+    given = at.train(tokens, head, random, parameterization="KQ", initial=initial, **settings)
+    assert given.data.identical(turned.data)
+    with pytest.raises(InvalidInputError, match="in_gauge") as refused:
+        at.train(tokens, head, random, parameterization=layer, initial=begun, **settings)
+    assert refused.value.argument == "initial"
     for name, start in factors._asdict().items():
         np.testing.assert_array_equal(turned.data[name].sel(step=0), start)
     assert turned.settings["gauge"] == GAUGE and "gauge" not in plain.settings

@@ -102,7 +102,7 @@ class Parameterization(abc.ABC):
         return self.from_arrays(arrays)
 
     def in_gauge(self, parameters: PyTree) -> PyTree:
-        """Where training starts from given or random parameters: there, unless it has a gauge."""
+        """Parameters as training starts from them where they are random: these, without a gauge."""
         return parameters
 
     def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing
@@ -189,8 +189,8 @@ class KeyQuery(Parameterization):
 
     Attributes:
         width: Number of columns m of both factors; None for the dimension d of the keys.
-        gauge: Number of the orthogonal matrix R by which factors are multiplied before training,
-            those given as well as random ones; see ``in_gauge``. 0 leaves them as they are.
+        gauge: Number of the orthogonal matrix R by which random factors are multiplied before
+            training; 0 leaves them as they are. Given ones are turned by ``in_gauge``.
 
     Example:
         >>> import attractor as at

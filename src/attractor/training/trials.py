@@ -74,14 +74,13 @@ class Trials:
         head = self.head.for_instances(instance)
         with double_precision():
             if self.initial is None:
-                attention = initial_parameters(layer, seeds, numbers, *self.shape)
+                attention = layer.in_gauge(initial_parameters(layer, seeds, numbers, *self.shape))
                 if self.scales is not None:
                     attention = _multiplied(attention, self.scales[scale])
             else:
                 attention = layer.from_arrays(
                     {name: array[instance, repeat] for name, array in self.initial.items()}
                 )
-            attention = layer.in_gauge(attention)
             attention = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), attention)
             rows = jax.tree.map(lambda leaf: leaf[instance], self.rows)
             settings = self.optimizer.numbers(variant, self.dtype)

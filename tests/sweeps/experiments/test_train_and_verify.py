@@ -167,6 +167,15 @@ def test_one_run_is_measured_in_several_norms(horizons):
     assert list(made.along)[-1] == "geometry" and set(made.measures) == set(together)
 
 
+def test_factors_of_a_random_matrix_are_turned_as_well():
+    given = {"parameterization": "KQ", "start": "matrix", "optimizer": "sign descent"}
+    plain, turned = (
+        run(given | {"gauge": gauge}, INSTANCES, SEEDS, steps=1, **SIZE) for gauge in (0, 1)
+    )
+    assert np.allclose(plain["initial_norm"], turned["initial_norm"], rtol=1e-14)
+    assert (np.abs(plain["training_loss"] - turned["training_loss"]) > 1e-4).all()
+
+
 @pytest.mark.parametrize(
     ("axes", "settings", "argument", "words"),
     [

@@ -90,13 +90,13 @@ def check_trainable(
             layer.check_initial({name: np.zeros((1, 1)) for name in layer.shapes(1, 1)})
 
 
-def initial(
+def start(
     given: Mapping[str, Any],
     tokens: Tokens,
     instances: Int[np.ndarray, "instances"],
     seeds: range,
-) -> float | dict[str, np.ndarray]:
-    """Where training starts, as ``train`` takes it: a scale, or arrays ``(instances, seeds, ...)``.
+) -> dict[str, Any]:
+    """What is trained and from where, as ``train`` takes it: a scale, or arrays of every trial.
 
     Args:
         given: The value of every parameter.
@@ -105,7 +105,7 @@ def initial(
         seeds: Seeds of what is random.
     """
     if given["start"] == _PARAMETERS:
-        return given["initial_scale"]
+        return {"parameterization": layer_of(given), "initial": given["initial_scale"]}
     from attractor.attention import AttentionMatrix
     from attractor.training.trials import initial_parameters
 
@@ -116,5 +116,8 @@ def initial(
     prepared = layer.prepare(tokens)
     sizes = (prepared.key_dimension, prepared.query_dimension)
     W = initial_parameters(AttentionMatrix(), repeats, numbers, *sizes) * given["initial_scale"]
-    arrays = layer.to_arrays(layer.from_matrix(np.asarray(W)))
-    return {name: array.reshape(*shape, *array.shape[1:]) for name, array in arrays.items()}
+    arrays = layer.to_arrays(layer.in_gauge(layer.from_matrix(np.asarray(W))))
+    return {
+        "parameterization": given["parameterization"],
+        "initial": {name: one.reshape(*shape, *one.shape[1:]) for name, one in arrays.items()},
+    }

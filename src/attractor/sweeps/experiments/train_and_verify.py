@@ -23,7 +23,7 @@ from attractor.sweeps.experiments.parameters import (
     filled_in,
     text,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial, layer_of
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, layer_of, start
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -210,9 +210,8 @@ def run(
             steps=steps[-1],
             seeds=len(seeds),
             seed=seeds.start,
-            initial=initial(given, tokens, instances, seeds),
+            **start(given, tokens, instances, seeds),
             loss=given["loss"],
-            parameterization=layer_of(given),
             record=[0, *steps],
             weights="all",
         )
