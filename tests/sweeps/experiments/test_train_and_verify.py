@@ -169,6 +169,7 @@ def test_one_run_is_measured_in_several_norms(horizons):
 
 def test_factors_of_a_random_matrix_are_turned_as_well():
     given = {"parameterization": "KQ", "start": "matrix", "optimizer": "sign descent"}
+    given["geometry"] = "frobenius"
     plain, turned = (
         run(given | {"gauge": gauge}, INSTANCES, SEEDS, steps=1, **SIZE) for gauge in (0, 1)
     )
