@@ -23,8 +23,8 @@ import attractor as at
 from attractor.attention import KeyQuery, LinearHead
 from attractor.audit import Captured
 from attractor.audit.control import Arm
-from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
+from attractor.randomness import random_rotation
 from attractor.torch import capture_heads
 
 LAYER, VOCABULARY, SHIFT = 1, 200, 5

@@ -22,7 +22,7 @@ CONTRACT_METHODS = frozenset(
         *("check_classes", "check_dimension", "check_initial", "check_outputs"),
         *("cotangent", "cotangent_at"),
         *("effective_geometry", "effective_matrix", "for_instances", "from_arrays", "from_matrix"),
-        *("arrangement", "by_head", "descended", "descended_norm", "from_heads"),
+        *("arrangement", "by_head", "descended", "descended_norm", "from_heads", "in_gauge"),
         *("initial", "mean_gradient", "predict", "prepare", "reach", "scores", "shapes"),
         *("to_arrays", "validate", "value", "value_at"),
         # of geometries: traced, or bounds on rounding that solvers ask for
@@ -49,6 +49,7 @@ INSIDE = frozenset(
         "attractor.next_token.linear.LinearTrajectory.of",
         "attractor.training.Trajectory.of",
         "attractor.training.Trajectory.require_one_variant",
+        "attractor.training.optimizers.Optimizer.effective_geometry",
         "attractor.training.optimizers.Optimizer.numbers",
         "attractor.training.optimizers.Optimizer.with_numbers",
         "attractor.training.optimizers.Optimizer.with_several",

@@ -110,6 +110,7 @@ from attractor.training import (
     Trajectory as Trajectory,
     adam as adam,
     by_parameter as by_parameter,
+    composed_spectral_descent as composed_spectral_descent,
     declare as declare,
     get_optimizer as get_optimizer,
     gradient_descent as gradient_descent,

@@ -112,6 +112,14 @@ def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:
     return np.random.default_rng(entropy)
 
 
+def random_rotation(generator: np.random.Generator, width: int) -> Float[np.ndarray, "width width"]:
+    """An orthogonal matrix, uniformly at random (Haar's measure)."""
+    if not width:
+        return np.empty((0, 0))
+    matrix, triangle = np.linalg.qr(generator.standard_normal((width, width)))
+    return matrix * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+
+
 def check_seed(argument: str, seed: int) -> int:
     """Returns ``seed`` as a Python integer.
 

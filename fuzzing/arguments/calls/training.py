@@ -63,7 +63,8 @@ def calls() -> Iterator[Call]:
 
 def _optimizers() -> Iterator[Call]:
     for factory in (
-        at.adam, at.gradient_descent, at.greedy_coordinate_descent, at.lion, at.mirror_descent,
+        at.adam, at.composed_spectral_descent, at.gradient_descent,
+        at.greedy_coordinate_descent, at.lion, at.mirror_descent,
         at.momentum, at.muon, at.normalized_gradient_descent, at.normalized_momentum,
         at.schatten_mirror_descent, at.sign_descent, at.sign_momentum, at.spectral_descent,
     ):  # fmt: skip

@@ -105,6 +105,15 @@ class MultiHead(Parameterization):
         """Number of attention heads."""
         return self.heads
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """Those of each head."""
+        return self.attention.settings
+
+    def in_gauge(self, parameters: AttentionHeads) -> AttentionHeads:
+        """Every head turned by the same matrix."""
+        return self.from_heads([self.attention.in_gauge(own) for own in parameters.each])
+
     def by_head(self, parameters: AttentionHeads) -> list[tuple[Parameterization, PyTree]]:
         """Each attention head with its parameters."""
         return [(self.attention, own) for own in parameters.each]

@@ -18,7 +18,7 @@ from attractor.checks import check_count, check_flags, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
 from attractor.precision import as_float64, as_shaped
-from attractor.randomness import fold_in, unit_interval
+from attractor.randomness import check_seed, fold_in, generator, random_rotation, unit_interval
 from attractor.tokens import Tokens
 
 
@@ -40,6 +40,11 @@ class Descent(Protocol):
     @property
     def geometry(self) -> Geometry | None:
         """The norm."""
+        ...
+
+    @property
+    def matrix_geometry(self) -> Geometry | None:
+        """The norm of ``W`` itself, where that does not follow from the norm."""
         ...
 
     @property
@@ -71,6 +76,11 @@ class Parameterization(abc.ABC):
         """Number of attention heads, whose arrays have an axis; None of one without that axis."""
         return None
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """Settings that a run is known by besides the name and the shapes of its arrays."""
+        return {}
+
     def by_head(self, parameters: PyTree) -> list[tuple[Parameterization, PyTree]]:
         """Each attention head: what its parameters mean, and they themselves."""
         return [(self, parameters)]
@@ -82,7 +92,7 @@ class Parameterization(abc.ABC):
 
     def descended(self, optimizer: Descent) -> Geometry | None:
         """The norm of ``W`` that descending by an optimizer minimizes, if known."""
-        return self.effective_geometry(optimizer.geometry)
+        return optimizer.matrix_geometry or self.effective_geometry(optimizer.geometry)
 
     def descended_norm(self, W: Float[Array, "d e"], optimizer: Descent) -> Float[Array, ""]:
         """That norm of a matrix; the Frobenius norm where it is not known."""
@@ -136,6 +146,10 @@ class Parameterization(abc.ABC):
             own = words if len(shapes) == 1 else fold_in(words, number)
             arrays[name] = np.asarray(_between(unit_interval(own, shape), shape[0] ** -0.5))
         return self.from_arrays(arrays)
+
+    def in_gauge(self, parameters: PyTree) -> PyTree:
+        """Parameters as training starts from them where they are random: these, without a gauge."""
+        return parameters
 
     def check_initial(self, arrays: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing
         """Checks initial arrays beyond their shapes.
@@ -216,8 +230,13 @@ class KeyQuery(Parameterization):
     ||Q||_F^2) / 2`` over all factors of ``W`` is its nuclear norm, as long as the width is no less
     than the rank. Source: *Transformers as Support Vector Machines* (arXiv 2308.16898).
 
+    ``W`` stays what it is where both factors are multiplied by an orthogonal matrix,
+    ``(K R)(Q R)^T = K Q^T``: a gauge. Training that depends on it descends no norm of ``W`` alone.
+
     Attributes:
         width: Number of columns m of both factors; None for the dimension d of the keys.
+        gauge: Number of the orthogonal matrix R by which random factors are multiplied before
+            training; 0 leaves them as they are. Given ones are turned by ``in_gauge``.
 
     Example:
         >>> import attractor as at
@@ -231,15 +250,33 @@ class KeyQuery(Parameterization):
 
     name: ClassVar[str] = "KQ"
     width: int | None = None
+    # Training starts in it and never sees it, so that all gauges share compiled code.
+    gauge: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks the width.
+        """Checks the fields.
 
         Raises:
-            InvalidInputError: If it is not a positive integer.
+            InvalidInputError: If the width is not a positive integer, or the gauge is no seed.
         """
         if self.width is not None:
             check_count("width", self.width)
+        check_seed("gauge", self.gauge)
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The gauge, where there is one."""
+        return {"gauge": self.gauge} if self.gauge else {}
+
+    def in_gauge(self, parameters: KeyQueryFactors) -> KeyQueryFactors:
+        """The factors ``(K R, Q R)``, R orthogonal and uniform (Haar's measure); as they are for 0.
+
+        Those of identity matrices are R itself.
+        """
+        if not self.gauge:
+            return parameters
+        R = random_rotation(generator(self.gauge, purpose="gauge"), parameters.K.shape[-1])
+        return KeyQueryFactors(parameters.K @ R, parameters.Q @ R)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """``K`` and ``Q``."""
@@ -430,6 +467,11 @@ class Joint(Parameterization):
         """That of the attention layer."""
         return self.attention.attention_heads
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """Those of the attention layer."""
+        return self.attention.settings
+
     def by_head(self, parameters: PyTree) -> list[tuple[Parameterization, PyTree]]:
         """As of the attention layer."""
         return self.attention.by_head(parameters)
@@ -449,6 +491,10 @@ class Joint(Parameterization):
     def initial(self, key: Any, d: int, e: int) -> PyTree:
         """As of the attention layer."""
         return self.attention.initial(key, d, e)
+
+    def in_gauge(self, parameters: PyTree) -> PyTree:
+        """As the attention layer turns them."""
+        return self.attention.in_gauge(parameters)
 
     def shapes(self, d: int, e: int) -> dict[str, tuple[int, ...]]:
         """Those of the attention layer: the head has its own."""

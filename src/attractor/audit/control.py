@@ -13,12 +13,11 @@ from attractor.attention import KeyQuery, LinearHead
 from attractor.audit._audit_heads import audit_heads
 from attractor.audit.captured import CAPTURED_BY, Captured, Projections
 from attractor.audit.multiple import check_draws
-from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
 from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import check_count, check_function, check_kind
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed, generator
+from attractor.randomness import check_seed, generator, random_rotation
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, normalized_gradient_descent, train
 

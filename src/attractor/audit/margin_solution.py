@@ -11,13 +11,12 @@ from jaxtyping import Float, Int
 
 from attractor.audit.captured import CapturedLayer
 from attractor.audit.multiple import randomization_p
-from attractor.audit.nulls import random_rotation
 from attractor.audit.result import Margin
 from attractor.audit.trained_matrix import trained_factors
 from attractor.checks import check_choice, check_items
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.nearest import nearest_constraints
-from attractor.randomness import generator
+from attractor.randomness import generator, random_rotation
 from attractor.selection import attended_tokens
 from attractor.tokens import Tokens
 

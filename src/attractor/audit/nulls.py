@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from attractor.audit.rows import HeadRows
 from attractor.audit.word import Word
-from attractor.randomness import generator
+from attractor.randomness import generator, random_rotation
 
 _NEGLIGIBLE = 1e-10
 """Share of the largest variance below which a direction of keys or queries is not there."""
@@ -68,14 +68,6 @@ def draw_maps(
     else:
         inner = np.array([np.diag(one.choice([-1.0, 1.0], rank)) for one in generators])
     return of_keys.T @ inner.reshape(draws, rank, rank) @ of_queries
-
-
-def random_rotation(generator: np.random.Generator, width: int) -> Float[np.ndarray, "width width"]:
-    """An orthogonal matrix, uniformly at random (Haar's measure)."""
-    if not width:
-        return np.empty((0, 0))
-    matrix, triangle = np.linalg.qr(generator.standard_normal((width, width)))
-    return matrix * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def _kept_spread(

@@ -65,7 +65,7 @@ def _reached(state: State, paths: list[dict[str, list[Any]]]) -> Iterator[Any]:
     shape = tokens.key_dimension, tokens.query_dimension
     for training, path in zip(state["trainings"], paths, strict=True):
         layer = get_parameterization(training.get("parameterization", state["parameterization"]))
-        geometry = layer.effective_geometry(optimizer_of(training).geometry)
+        geometry = optimizer_of(training).effective_geometry(layer)
         end = np.array(path["points"][-len(path["points"]) // len(path["steps"]) :])
         W = end.reshape(shape) if layer.name != "KQ" else _product(end, *shape)
         if geometry is not None and np.isfinite(W).all():
@@ -108,7 +108,7 @@ def _norms(state: State) -> list[Geometry]:
     """The norms that trainings descend, then those that a reader may want to see beside them."""
     layer = layer_of(state)
     descended = [geometry_of(state)]
-    descended += [layer.effective_geometry(optimizer_of(t).geometry) for t in state["trainings"]]
+    descended += [optimizer_of(t).effective_geometry(layer) for t in state["trainings"]]
     usual = _OF_PROMPTS if state["parameterization"] == "p" else _OF_MATRICES
     every = [*descended, *map(get_geometry, usual)]
     return list({geometry.name: geometry for geometry in every if geometry is not None}.values())

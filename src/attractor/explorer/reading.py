@@ -91,7 +91,7 @@ def geometry_of(state: State) -> Geometry | None:
     """
     if "norm" in state:
         return get_geometry(state["norm"])
-    return layer_of(state).effective_geometry(optimizer_of(state["trainings"][0]).geometry)
+    return optimizer_of(state["trainings"][0]).effective_geometry(layer_of(state))
 
 
 def selection_of(state: State) -> Selection | None:

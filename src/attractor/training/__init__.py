@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         RegisteredOptimizer as RegisteredOptimizer,
         adam as adam,
         by_parameter as by_parameter,
+        composed_spectral_descent as composed_spectral_descent,
         declare as declare,
         get_optimizer as get_optimizer,
         gradient_descent as gradient_descent,

@@ -124,6 +124,8 @@ def train(
     """
     inputs = check_inputs(tokens, head, loss, parameterization, initial, seeds, seed)
     validation.check_optimizer(optimizer, several=True)
+    layer = inputs.parameterization
+    geometry = optimizer.effective_geometry(layer)
     if "log_excess" in optimizer.needs:
         validation.refuse_weights(inputs.tokens, optimizer.name)
     steps = check_steps("steps", steps)
@@ -141,7 +143,6 @@ def train(
             stacklevel=2,
         )
 
-    layer = inputs.parameterization
     training = AttentionTraining(
         layer, inputs.loss, optimizer.example, batch_size, chosen, kernel, batch_order
     )
@@ -180,7 +181,7 @@ def train(
         records,
         recorded,
         optimizer=optimizer.name,
-        geometry=layer.descended(optimizer),
+        geometry=geometry,
         settings=settings | inputs.heads_settings(optimizer),
         last_only=last_only,
         hyperparameters=optimizer.axes,

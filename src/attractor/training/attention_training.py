@@ -17,7 +17,11 @@ from attractor.attention.entrywise_gradient import entrywise_gradient
 from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
-from attractor.attention.parameterization import Parameterization, Parameters
+from attractor.attention.parameterization import (
+    AttentionMatrix,
+    Parameterization,
+    Parameters,
+)
 from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
@@ -194,13 +198,20 @@ class AttentionTraining(Objective):
         found = function(self.parameterization, self.loss, parameters.attention, head, rows)
         return Parameters(found.attention, None if parameters.head is None else found.head)
 
-    def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Array]:
+    def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Any]:
         """The further arguments that the optimizer needs beside the gradient."""
-        if "log_excess" not in self.optimizer.needs:
+        needs, layer = self.optimizer.needs, self.parameterization
+        if not needs:
             return {}
         attention, head = state.parameters.attention, self._head(state.parameters, data.head)
-        excess = log_excess_loss(self.parameterization, self.loss, attention, head, rows)
-        return {"log_excess": excess}
+        found = {}
+        if "log_excess" in needs:
+            found["log_excess"] = log_excess_loss(layer, self.loss, attention, head, rows)
+        if "matrix_gradient" in needs:
+            W = layer.effective_matrix(attention)
+            gradient = scaled_gradient(AttentionMatrix(), self.loss, W, head, rows)
+            found["matrix_gradient"] = gradient.attention
+        return found
 
     def _batch(self, state: AttentionState, data: AttentionData) -> Rows:
         """The rows of this step."""

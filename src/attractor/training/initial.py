@@ -64,10 +64,17 @@ def check_initial(
         seeds: Number of seeds.
 
     Raises:
-        InvalidInputError: If a name or a shape is wrong, or training could not leave them.
+        InvalidInputError: If a name or a shape is wrong, training could not leave them, or the
+            parameterization would turn random ones.
     """
     if initial is None:
         return None
+    if parameterization.settings:
+        raise InvalidInputError(
+            "initial",
+            "arrays are taken as they are, but the parameterization has a gauge",
+            "Turn them, in_gauge(KeyQueryFactors(K, Q)), and train without it",
+        )
     shapes = parameterization.shapes(tokens.key_dimension, tokens.query_dimension)
     given = initial if isinstance(initial, Mapping) else _only(initial, shapes)
     if set(given) != set(shapes):

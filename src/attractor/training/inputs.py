@@ -92,6 +92,7 @@ class Inputs:
         return {
             "loss": self.loss.name,
             "parameterization": self.parameterization.name,
+            **self.parameterization.settings,
             "seeds": self.seeds,
             "seed": self.seed,
             "initial": "random" if self.initial is None else "given",
@@ -103,7 +104,7 @@ class Inputs:
         layer = attention_layer(self.parameterization)
         if not isinstance(layer, MultiHead):
             return {}
-        geometry = layer.descended(optimizer) or Frobenius()
+        geometry = optimizer.effective_geometry(layer) or Frobenius()
         arrangement = layer.arrangement(geometry, joined=optimizer.joins_heads)
         own = layer.effective_geometry(optimizer.geometry)
         if optimizer.joins_heads and own is not None and arrangement == "side by side":

@@ -74,7 +74,7 @@ class Trials:
         head = self.head.for_instances(instance)
         with double_precision():
             if self.initial is None:
-                attention = initial_parameters(layer, seeds, numbers, *self.shape)
+                attention = layer.in_gauge(initial_parameters(layer, seeds, numbers, *self.shape))
                 if self.scales is not None:
                     attention = _multiplied(attention, self.scales[scale])
             else:

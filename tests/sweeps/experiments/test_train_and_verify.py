@@ -156,6 +156,37 @@ def test_learning_rates_and_starts_compile_nothing():
     assert {"optimizer", "n", "T", "d", "p"} <= set(experiment.compiled_by)
 
 
+@pytest.mark.parametrize("horizons", [None, [4, 20]])
+def test_one_run_is_measured_in_several_norms(horizons):
+    """Of keys and queries in another gauge."""
+    given = {"parameterization": "KQ", "gauge": 2, "optimizer": "sign descent"}
+    ended = {"steps": 20} if horizons is None else {"horizons": horizons}
+    norms = ["frobenius", "nuclear", "spectral"]
+    together = run(given, INSTANCES, SEEDS, geometries=norms, **ended, **SIZE)
+    layer = at.KeyQuery(gauge=2)
+    for place, name in enumerate(norms):
+        alone = run(given | {"geometry": name}, INSTANCES, SEEDS, **ended, **SIZE)
+        assert together.keys() == alone.keys()
+        for measure in alone:
+            assert np.array_equal(together[measure][..., place], alone[measure], equal_nan=True)
+        if horizons is None:
+            _, verdict = plain(at.sign_descent(0.1), 20, geometry=name, parameterization=layer)
+            ratio = verdict.data.margin_ratio.isel(step=-1).transpose("instance", "seed")
+            assert np.array_equal(alone["margin_ratio"], ratio)
+    made = built_in("train_and_verify", geometries=norms, **ended)
+    assert list(made.along)[-1] == "geometry" and set(made.measures) == set(together)
+
+
+def test_factors_of_a_random_matrix_are_turned_as_well():
+    given = {"parameterization": "KQ", "start": "matrix", "optimizer": "sign descent"}
+    given["geometry"] = "frobenius"
+    plain, turned = (
+        run(given | {"gauge": gauge}, INSTANCES, SEEDS, steps=1, **SIZE) for gauge in (0, 1)
+    )
+    assert np.allclose(plain["initial_norm"], turned["initial_norm"], rtol=1e-14)
+    assert (np.abs(plain["training_loss"] - turned["training_loss"]) > 1e-4).all()
+
+
 @pytest.mark.parametrize(
     ("axes", "settings", "argument", "words"),
     [
@@ -166,6 +197,16 @@ def test_learning_rates_and_starts_compile_nothing():
         ({"optimizer": ["adam:eps=1e-3"]}, {}, "geometry", "Name the norm"),
         ({"optimizer": ["lion"]}, {"parameterization": "KQ"}, "geometry", "Name the norm"),
         ({"geometry": ["own", "l_0"]}, {}, "geometry", "at least 1"),
+        (
+            {"optimizer": ["lion"]},
+            {"geometries": ["own"], "parameterization": "KQ"},
+            "geometry",
+            "Name the norm",
+        ),
+        ({"geometry": ["own"]}, {"geometries": ["own"]}, "experiment", "two things"),
+        ({"optimizer": ["composed"]}, {}, "parameterization", "keys and queries"),
+        ({"gauge": [0, 1]}, {}, "gauge", "no factors"),
+        ({"gauge": [-1]}, {"parameterization": "KQ"}, "gauge", "out of range"),
         ({"loss": ["cross_entropy"]}, {}, "head", ""),
         ({"loss": ["logistc"]}, {}, "loss", "logistic"),
         ({"initial_scale": [0.0]}, {"parameterization": "KQ"}, "initial", "saddle"),
@@ -197,6 +238,9 @@ def test_what_cannot_be_trained_is_refused_before_any_work(axes, settings, argum
         ({"horizon": [5]}, "horizon"),
         ({"horizons": [5, 3]}, "horizons"),
         ({"horizons": [5], "steps": 5}, "horizons"),
+        ({"geometries": []}, "geometries"),
+        ({"geometries": ["frobenus"]}, "geometries"),
+        ({"geometries": ["own"], "geometry": "own"}, "geometries"),
         ({"steps": 0}, "steps"),
         ({"data": "random"}, "data"),
     ],

@@ -31,9 +31,11 @@ LISTED = {
         "dual_weight_decay": [1e-3, 0.1],
     },
     "schatten_mirror_descent": {"learning_rate": [0.1, 0.4], "momentum": [0.5, 0.9]},
+    "composed_spectral_descent": {"learning_rate": [0.1, 0.4]},
     "polyak_step": {"scale": [0.5, 1.0]},
 }  # fmt: skip
 FIXED = {"steepest_descent": {"geometry": "l_3"}}
+TRAINED = {"composed_spectral_descent": "KQ"}
 RATE = {"learning_rate": 0.1}
 STRUCTURE = {
     "p": "the exponent is the norm that is descended: there is one a run, which verify solves in",
@@ -74,11 +76,12 @@ def test_every_setting_is_data_of_a_trial_or_structure(entry):
 @pytest.mark.parametrize("name", LISTED)
 def test_several_values_give_the_bits_of_single_runs(name, data, compiled):
     tokens, head = data
-    together = at.train(tokens, head, made(name, **LISTED[name]), steps=20, seeds=2)
+    settings = {"steps": 20, "seeds": 2, "parameterization": TRAINED.get(name, "W")}
+    together = at.train(tokens, head, made(name, **LISTED[name]), **settings)
     assert together.data["loss"].dims[: len(LISTED[name])] == tuple(LISTED[name])
     count = len(compiled())
     for variant in (together.variants[0], together.variants[-1]):
-        alone = at.train(tokens, head, made(name, **variant), steps=20, seeds=2)
+        alone = at.train(tokens, head, made(name, **variant), **settings)
         chosen = together.sel(**variant)
         assert chosen.data.identical(alone.data)
         assert chosen.settings == alone.settings

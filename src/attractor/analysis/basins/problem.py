@@ -175,7 +175,7 @@ def check_problem(
             f"{layer.name!r} trains the head, and with it which tokens are best",
             "Give 'W', 'KQ' or 'p', with the head fixed",
         )
-    descended = layer.effective_geometry(optimizer.geometry)
+    descended = optimizer.effective_geometry(layer)
     return BasinProblem(
         given=tokens,
         tokens=inputs.tokens,

@@ -118,7 +118,7 @@ class Method:
     def own_norm(self) -> Geometry | None:
         """The norm of ``W`` that it is known to descend, or None."""
         if isinstance(self.optimizer, Optimizer):
-            return self.layer.descended(self.optimizer)
+            return self.optimizer.effective_geometry(self.layer)
         return self.layer.effective_geometry(self.optimizer.geometry)
 
     @property

@@ -24,7 +24,7 @@ from attractor.sweeps.experiments.parameters import (
     number,
     text,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, start
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -134,9 +134,8 @@ def run(
             log_time=times[-1],
             seeds=len(seeds),
             seed=seeds.start,
-            initial=initial(given, tokens, instances, seeds),
+            **start(given, tokens, instances, seeds),
             loss=given["loss"],
-            parameterization=given["parameterization"],
             record=[-np.inf, *times],
             tolerance=given["tolerance"],
             weights="all",

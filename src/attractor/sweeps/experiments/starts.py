@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attractor.checks import check_number
+from attractor.errors import InvalidInputError
+from attractor.randomness import check_seed
 from attractor.sweeps.experiments.parameters import Parameter, combinations, filled_in, text, word
 from attractor.sweeps.experiments.token_data import SIZES, draw_tokens
 
@@ -37,13 +39,32 @@ START_PARAMETERS = {
         lambda name, it: check_number(name, it, least=0.0, example=1.0),
         "factor on what is random, which is uniform on [-1/sqrt(d), 1/sqrt(d)]",
     ),
+    "gauge": Parameter(
+        0,
+        check_seed,
+        "number of the orthogonal matrix that keys and queries are turned by at the start, not 0",
+    ),
 }
 """What is trained, and from where."""
 
 
 def layer_of(given: Mapping[str, Any]) -> Parameterization:
-    """What is trained at a point."""
-    return _parameterization_named(given["parameterization"])
+    """What is trained at a point.
+
+    Raises:
+        InvalidInputError: If it has no factors, but a gauge.
+    """
+    from attractor.attention import Joint, KeyQuery
+
+    layer = _parameterization_named(given["parameterization"])
+    if not given["gauge"]:
+        return layer
+    turned = KeyQuery(gauge=given["gauge"])
+    if layer not in (turned, Joint(turned)):
+        raise InvalidInputError(
+            "gauge", f"{layer.name} has no factors to turn", "Give 0, or train KQ"
+        )
+    return Joint(turned) if isinstance(layer, Joint) else turned
 
 
 def check_trainable(
@@ -58,8 +79,9 @@ def check_trainable(
     """
     from attractor.training.inputs import check_inputs
 
-    for point in combinations(axes, ("data", *SIZES, "parameterization", "loss")):
+    for point in combinations(axes, ("data", *SIZES, "parameterization", "gauge", "loss")):
         given = filled_in(parameters, point, settings)
+        layer_of(given)
         tokens, head = draw_tokens(given, np.arange(1))
         check_inputs(tokens, head, given["loss"], given["parameterization"], None, 1, 0)
     if 0 in (*axes.get("initial_scale", ()), settings.get("initial_scale", 1.0)):
@@ -68,13 +90,13 @@ def check_trainable(
             layer.check_initial({name: np.zeros((1, 1)) for name in layer.shapes(1, 1)})
 
 
-def initial(
+def start(
     given: Mapping[str, Any],
     tokens: Tokens,
     instances: Int[np.ndarray, "instances"],
     seeds: range,
-) -> float | dict[str, np.ndarray]:
-    """Where training starts, as ``train`` takes it: a scale, or arrays ``(instances, seeds, ...)``.
+) -> dict[str, Any]:
+    """What is trained and from where, as ``train`` takes it: a scale, or arrays of every trial.
 
     Args:
         given: The value of every parameter.
@@ -83,7 +105,7 @@ def initial(
         seeds: Seeds of what is random.
     """
     if given["start"] == _PARAMETERS:
-        return given["initial_scale"]
+        return {"parameterization": layer_of(given), "initial": given["initial_scale"]}
     from attractor.attention import AttentionMatrix, MultiHead
     from attractor.training.trials import initial_parameters
 
@@ -96,5 +118,9 @@ def initial(
     heads = layer.attention_heads
     drawn = AttentionMatrix() if heads is None else MultiHead("W", heads)
     W = drawn.to_arrays(initial_parameters(drawn, repeats, numbers, *sizes))["W"]
-    arrays = layer.to_arrays(layer.from_matrix(np.asarray(W) * given["initial_scale"]))
-    return {name: array.reshape(*shape, *array.shape[1:]) for name, array in arrays.items()}
+    scaled = layer.from_matrix(np.asarray(W) * given["initial_scale"])
+    arrays = layer.to_arrays(layer.in_gauge(scaled))
+    return {
+        "parameterization": given["parameterization"],
+        "initial": {name: one.reshape(*shape, *one.shape[1:]) for name, one in arrays.items()},
+    }

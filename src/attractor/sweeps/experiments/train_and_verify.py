@@ -24,7 +24,7 @@ from attractor.sweeps.experiments.parameters import (
     text,
     word,
 )
-from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, initial, layer_of
+from attractor.sweeps.experiments.starts import START_PARAMETERS, check_trainable, layer_of, start
 from attractor.sweeps.experiments.token_data import (
     SIZES,
     check_sizes,
@@ -87,6 +87,11 @@ def _check_batch_order(name: str, value: Any) -> str:
     return check_choice(name, value, ORDERS)
 
 
+def _check_geometries(given: Any) -> list[str]:
+    names = check_items(_GEOMETRIES, given, str, 1)
+    return [_check_geometry(_GEOMETRIES, name) for name in names]
+
+
 def _check_horizons(name: str, value: Any) -> list[int]:
     return check_rising(name, [check_steps(name, one) for one in check_items(name, value, int, 1)])
 
@@ -118,7 +123,7 @@ LOG_TIME = {
     )
 }  # fmt: skip
 """The time, where it is defined: sum of the step sizes of the same algorithm, not normalized."""
-_HORIZONS = "horizons"
+_HORIZONS, _GEOMETRIES = "horizons", "geometries"
 
 
 def train_and_verify(**settings: Any) -> Experiment:
@@ -127,14 +132,15 @@ def train_and_verify(**settings: Any) -> Experiment:
     Args:
         **settings: Values of ``PARAMETERS``, which may also be axes of a grid; and ``horizons``,
             steps at which everything is measured as if training had ended there, in place of
-            ``steps``. They are an axis of every measure, called ``step``.
+            ``steps``. They are an axis of every measure, called ``step``. And ``geometries``, norms
+            to measure one run in, in place of ``geometry``, of which they become the axis.
 
     Raises:
         InvalidInputError: If one is not known, or cannot be used.
     """
     rest = dict(settings)
-    horizons = rest.pop(_HORIZONS, None)
-    checked = check_settings(PARAMETERS, rest, "train_and_verify")
+    horizons, geometries = rest.pop(_HORIZONS, None), rest.pop(_GEOMETRIES, None)
+    checked: dict[str, Any] = check_settings(PARAMETERS, rest, "train_and_verify")
     along = {}
     if horizons is not None:
         if "steps" in settings:
@@ -142,10 +148,17 @@ def train_and_verify(**settings: Any) -> Experiment:
                 _HORIZONS, "it stands beside steps", "Keep horizons: training ends at the last"
             )
         checked[_HORIZONS] = _check_horizons(_HORIZONS, horizons)
-        along = {"step": checked[_HORIZONS]}
+        along["step"] = checked[_HORIZONS]
+    if geometries is not None:
+        if "geometry" in settings:
+            raise InvalidInputError(
+                _GEOMETRIES, "it stands beside geometry", "Keep one of them: geometries are several"
+            )
+        checked[_GEOMETRIES] = _check_geometries(geometries)
+        along["geometry"] = checked[_GEOMETRIES]
     return Experiment(
         "train_and_verify",
-        MEASURES | LOG_TIME | (SETTLED if along else {}),
+        MEASURES | LOG_TIME | (SETTLED if horizons is not None else {}),
         axes=tuple(PARAMETERS),
         compiled_by=COMPILED_BY,
         settings=checked,
@@ -168,14 +181,15 @@ def check(grid: Grid, **settings: Any) -> None:
         raise InvalidInputError(
             "axes['steps']", "the horizons say how long to train", "Leave out one of them"
         )
+    named = settings.pop(_GEOMETRIES, None)
     check_axes(PARAMETERS, axes)
     check_sizes(PARAMETERS, axes, settings)
     for point in combinations(
-        axes, ("optimizer", "parameterization", "geometry", *HYPERPARAMETERS)
+        axes, ("optimizer", "parameterization", "gauge", "geometry", *HYPERPARAMETERS)
     ):
         given = filled_in(PARAMETERS, point, settings)
-        optimizer = optimizer_of(given)
-        if given["geometry"] == OWN and _descended(given, optimizer) is None:
+        descended = _descended(given, optimizer_of(given))
+        if OWN in (named or [given["geometry"]]) and descended is None:
             raise InvalidInputError(
                 "geometry",
                 f"which norm {given['optimizer']} descends on {given['parameterization']} is not "
@@ -194,6 +208,7 @@ def run(
     seeds: range,
     *,
     horizons: Sequence[int] | None = None,
+    geometries: Sequence[str] | None = None,
     **settings: Any,
 ) -> dict[str, np.ndarray]:
     """Trains every instance from every seed, and measures it; see ``MEASURES`` and ``LOG_TIME``.
@@ -205,6 +220,7 @@ def run(
         instances: Numbers of the data sets.
         seeds: Seeds of initial parameters.
         horizons: Steps at which all is measured, as if training had ended there.
+        geometries: Norms to measure in.
         **settings: Values of other parameters.
     """
     from attractor.training import train
@@ -222,9 +238,8 @@ def run(
             steps=steps[-1],
             seeds=len(seeds),
             seed=seeds.start,
-            initial=initial(given, tokens, instances, seeds),
+            **start(given, tokens, instances, seeds),
             loss=given["loss"],
-            parameterization=given["parameterization"],
             batch_size=given["batch_size"],
             batch_order=given["batch_order"],
             record=[0, *steps],
@@ -232,17 +247,18 @@ def run(
         )
         data = trained.data.transpose("instance", "seed", ...)
         taken = data["steps_taken"].to_numpy()
-        found = outcomes(
-            trained,
-            given["geometry"],
-            {step: taken >= step for step in steps},
-            arrangement=given["arrangement"],
-        )
+        reached: dict[float, Any] = {step: taken >= step for step in steps}
+        each = [
+            outcomes(trained, name, reached, arrangement=given["arrangement"])
+            for name in geometries or [given["geometry"]]
+        ]
     times = data["log_time"].sel(step=steps).transpose("instance", "seed", "step").to_numpy()
-    found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
-    if horizons:
-        return found
-    return {name: found[name][..., 0] for name in (*MEASURES, *LOG_TIME)}
+    for found in each:
+        found["log_time"] = np.where(found["status"] == TrialStatus.DIVERGED, np.nan, times)
+    together = {name: np.stack([found[name] for found in each], axis=-1) for name in each[0]}
+    if not horizons:
+        together = {name: together[name][:, :, 0] for name in (*MEASURES, *LOG_TIME)}
+    return together if geometries else {name: values[..., 0] for name, values in together.items()}
 
 
 def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
@@ -263,4 +279,4 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
 
 
 def _descended(given: Mapping[str, Any], optimizer: Optimizer) -> Any:
-    return layer_of(given).descended(optimizer)
+    return optimizer.effective_geometry(layer_of(given))

@@ -3,6 +3,7 @@
 from attractor.first_use import import_on_first_use
 from attractor.training.optimizers._adam import adam
 from attractor.training.optimizers._by_parameter import by_parameter
+from attractor.training.optimizers._composed_descent import composed_spectral_descent
 from attractor.training.optimizers._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
@@ -39,6 +40,7 @@ __all__ = [
     "RegisteredOptimizer",
     "adam",
     "by_parameter",
+    "composed_spectral_descent",
     "declare",
     "get_optimizer",
     "gradient_descent",

@@ -14,6 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from attractor.attention.parameterization import KeyQuery, Parameterization
 from attractor.attention.scaled import (
     Scaled,
     add_multiple,
@@ -85,10 +86,14 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             None where it never is one.
         weight_decay: Multiple of the parameters that is added to the gradient first.
         needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
-            logarithm of the loss above the best one that can be reached.
+            logarithm of the loss above the best one that can be reached, or
+            ``"matrix_gradient"``, the gradient in the attention matrix W.
         steps_by_array: Whether every array takes a step of its own length, so that several of them
             descend the largest of their norms rather than one norm of all.
         joins_heads: Whether the arrays of all attention heads are one for it; see ``joined``.
+        of_factors: Whether keys and queries are what it trains, and nothing else.
+        matrix_geometry: The norm of their product W whose steepest descent it is, or None where
+            that follows from ``geometry``, or no such norm is known.
     """
 
     geometry: Geometry | None
@@ -102,6 +107,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     needs: frozenset[str]
     steps_by_array: bool
     joins_heads: bool
+    of_factors: bool
+    matrix_geometry: Geometry | None
     _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
@@ -120,6 +127,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
         steps_by_array: bool | None = None,
+        of_factors: bool = False,
+        matrix_geometry: Geometry | None = None,
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
         optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
@@ -140,6 +149,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             steps_by_array = gradient_scale == "per_array" or of_values
         optimizer.steps_by_array = steps_by_array
         optimizer.joins_heads = False
+        optimizer.of_factors = of_factors
+        optimizer.matrix_geometry = matrix_geometry
         return optimizer
 
     def __repr__(self) -> str:
@@ -177,6 +188,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             log_time_step=self.log_time_step,
             needs=self.needs,
             steps_by_array=self.steps_by_array,
+            of_factors=self.of_factors,
+            matrix_geometry=self.matrix_geometry,
         )
         several.joins_heads = self.joins_heads
         several.hyperparameters = self.hyperparameters | dict(values)
@@ -231,6 +244,22 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     def by_entry(self) -> bool:
         """Whether every entry of the gradient has a scale of its own for it."""
         return self.gradient_scale in ("per_entry", "log_per_entry")
+
+    def effective_geometry(self, parameterization: Parameterization) -> Geometry | None:
+        """The norm of W that it descends in the parameters of a parameterization, if known.
+
+        Raises:
+            InvalidInputError: If it cannot train them.
+        """
+        factors = isinstance(parameterization, KeyQuery)
+        if self.of_factors and not factors:
+            raise InvalidInputError(
+                "parameterization",
+                f"{self.name} trains keys and queries, with the head fixed, not "
+                f"{parameterization.name!r}",
+                "Give 'KQ', or KeyQuery(width)",
+            )
+        return parameterization.descended(self)
 
     def read(self, gradient: PyTree[Scaled]) -> PyTree:
         """Turns a scaled gradient into what ``update`` takes."""
