@@ -21,6 +21,9 @@ from attractor.precision import as_float64, as_shaped
 from attractor.randomness import check_seed, fold_in, generator, random_rotation, unit_interval
 from attractor.tokens import Tokens
 
+_PORTION = 4096
+"""Random numbers that are worked on together."""
+
 
 class Parameters(NamedTuple):
     """Everything that is trained, as optimizers see it.
@@ -144,7 +147,7 @@ class Parameterization(abc.ABC):
         arrays = {}
         for number, (name, shape) in enumerate(shapes.items()):
             own = words if len(shapes) == 1 else fold_in(words, number)
-            arrays[name] = np.asarray(_between(unit_interval(own, shape), shape[0] ** -0.5))
+            arrays[name] = _between(unit_interval(own, shape), shape[0] ** -0.5)
         return self.from_arrays(arrays)
 
     def in_gauge(self, parameters: PyTree) -> PyTree:
@@ -167,9 +170,16 @@ class Parameterization(abc.ABC):
         return tokens
 
 
-@jax.jit
-def _between(unit: Float[Array, "..."], bound: Float[Array, ""]) -> Float[Array, "..."]:
+def _between(unit: Float[np.ndarray, "*shape"], bound: float) -> Float[np.ndarray, "*shape"]:
     """Numbers on [0, 1) moved to [-bound, bound], in the arithmetic of ``jax.random.uniform``."""
+    filled = np.pad(unit.ravel(), (0, -unit.size % _PORTION + _PORTION * (not unit.size)))
+    portions = filled.reshape(-1, _PORTION)  # all of one size, compiled once
+    moved = np.concatenate([_moved(portion, bound) for portion in portions])
+    return moved[: unit.size].reshape(unit.shape)
+
+
+@jax.jit
+def _moved(unit: Float[Array, "n"], bound: Float[Array, ""]) -> Float[Array, "n"]:
     return jnp.maximum(-bound, unit * (bound + bound) - bound)
 
 

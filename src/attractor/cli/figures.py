@@ -83,6 +83,7 @@ def figures(
             current.result(figures=lines)
             return
 
+        from attractor.margin.solved_once import solved_once
         from attractor.papers.drawing import check_request, draw, figure_files
         from attractor.report.figures import GALLERY, write_gallery
         from attractor.storage import Input, OutputFile, OutputFolder, check_paths
@@ -103,21 +104,24 @@ def figures(
         else:
             current.say(f"At size {size} a figure takes minutes, some hours.")
         drawn = []
-        for number, figure in enumerate(chosen.values(), start=1):
-            began = time.perf_counter()
-            done = draw(
-                figure,
-                out,
-                size=size,
-                seeds=seeds,
-                seed=seed,
-                as_published=as_published and bool(figure.artifact),
-                progress=current.progress,
-                source=data if figure.takes else None,
-            )
-            drawn.append(done)
-            how = f"{time.perf_counter() - began:.1f} s" if done.computed else "of an earlier run"
-            current.say(_readings(done, f"{number} of {len(chosen)}, {how}"))
+        with solved_once():  # which figures share, too
+            for number, figure in enumerate(chosen.values(), start=1):
+                began = time.perf_counter()
+                done = draw(
+                    figure,
+                    out,
+                    size=size,
+                    seeds=seeds,
+                    seed=seed,
+                    as_published=as_published and bool(figure.artifact),
+                    progress=current.progress,
+                    source=data if figure.takes else None,
+                )
+                drawn.append(done)
+                how = (
+                    f"{time.perf_counter() - began:.1f} s" if done.computed else "of an earlier run"
+                )
+                current.say(_readings(done, f"{number} of {len(chosen)}, {how}"))
         page = write_gallery(out, drawn)
         current.say(f"Figures: {page.absolute()}")
         current.result(

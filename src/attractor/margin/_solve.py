@@ -32,6 +32,7 @@ from attractor.margin.methods import Method, attempt
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
+from attractor.margin.solved_once import Answers, memory
 from attractor.margin.working_set import from_working_set
 from attractor.precision import as_float64
 from attractor.progress import ProgressBar, progress_bar
@@ -226,7 +227,7 @@ def _solve(
         """Whether an instance of so many constraints is solved by itself."""
         return is_large(m) or (own is None and has_few_unknowns(m, whole.shape, geometry))
 
-    def solve_block(block: Places) -> Certificate:
+    def solve_block(block: Places) -> Answers:
         part, place = without_empty_slots(whole, block)
         scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):
@@ -245,15 +246,31 @@ def _solve(
         else:
             answer = attempt(scaled, geometry, (*first, *methods), tolerance, warm_start)
             advance(len(part))  # large ones report along the way
-        *found, certificate, status[block] = answer
-        W[block], multipliers[place] = scaled.restore(*found)
+        *found, certificate, found_status = answer
+        return Answers(*scaled.restore(*found), found_status, certificate)
+
+    certificates: list[tuple[np.ndarray, Certificate]] = []
+
+    def put(block: Places, answers: Answers) -> None:
+        _, place = without_empty_slots(whole, block)
+        W[block], multipliers[place], status[block], certificate = answers
         support[place] = certificate.support
-        return replace(certificate, support=support[block])
+        full = replace(certificate, support=support[block])
+        certificates.append((np.arange(len(whole))[block], full))
 
     blocks, large = _blocks(whole, alone)
-    certificates = [(np.arange(len(whole))[b], solve_block(b)) for b in large]
-    for block, certificate in in_threads(solve_block, blocks):
-        certificates.append((np.arange(len(whole))[block], certificate))
+    for block in large:
+        put(block, solve_block(block))
+    shared = memory() if own is None and start is None else None
+    if shared is not None:
+        blocks, known = shared.split(whole, blocks, geometry.name, tolerance, methods)
+        for block, answers in known:
+            put(block, answers)
+            advance(len(answers.W))
+    for block, answers in in_threads(solve_block, blocks):
+        put(block, answers)
+        if shared is not None:
+            shared.keep(whole, block, answers, geometry.name, tolerance, methods)
     if certificates:
         places, parts = zip(*certificates, strict=True)
         certificate = Certificate.concatenated(parts)[np.argsort(np.concatenate(places))]

@@ -13,6 +13,7 @@ import xarray as xr
 
 from attractor.containers import read_netcdf
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.margin.solved_once import solved_once
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.papers.registry import figures_in
 from attractor.plots._style import save_figure, style
@@ -143,7 +144,8 @@ def compute(
     given = None if source is None else Path(source)
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder, shared, given)
-    data = figure.compute(request)
+    with solved_once():
+        data = figure.compute(request)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
     return data, _provenance(figure, arguments, hashes or None)
 

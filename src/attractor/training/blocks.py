@@ -26,7 +26,8 @@ TrialSource = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
 Store = Callable[[int, int, dict[str, Array]], None]
 """Stores a measurement under the records from its first to its second argument."""
 
-_LARGEST_BLOCK = 25
+LARGEST_BLOCK = 25
+"""Trials that are compiled together, where they are no large ones."""
 _BLOCK_BYTES = 256 * 2**20
 _CALL_SECONDS = 0.5
 """Time of one call of the compiled step; between two, the run may be interrupted."""
@@ -177,4 +178,4 @@ def _advance(
 
 def block_size(state: PyTree, data: PyTree) -> int:
     """The largest block that fits a fixed amount of memory, judged by one trial alone."""
-    return int(np.clip(_BLOCK_BYTES // max(size_of((state, data)), 1), 1, _LARGEST_BLOCK))
+    return int(np.clip(_BLOCK_BYTES // max(size_of((state, data)), 1), 1, LARGEST_BLOCK))

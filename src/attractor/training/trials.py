@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,14 @@ from attractor.precision import double_precision
 from attractor.randomness import key_data
 from attractor.tokens import Tokens
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
+from attractor.training.blocks import LARGEST_BLOCK
 from attractor.training.compilation import kept_program
 from attractor.training.optimizers import Optimizer
 
 _INITIAL = "initial weights"
 _BATCHES = "mini-batches"
+_FILLED = 2**24
+"""Bytes of a block that is filled up for the sake of one trial."""
 
 
 class Trials:
@@ -63,9 +67,16 @@ class Trials:
         self.head = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), head)
         self.numbers = tokens.instance_numbers
         self.shape = (tokens.key_dimension, tokens.query_dimension)
+        shapes = training.parameterization.shapes(*self.shape).values()
+        trained = self.dtype.itemsize * sum(map(math.prod, shapes))
+        data = sum(leaf.nbytes for leaf in jax.tree.leaves(self.rows)) / len(self.numbers)
+        self.small = LARGEST_BLOCK * (trained + data) <= _FILLED
 
     def __call__(self, trials: Int[np.ndarray, "block"]) -> tuple[AttentionState, AttentionData]:
         """State and data, with a leading axis of trials on every leaf."""
+        if len(trials) < LARGEST_BLOCK and self.small:  # a block's program does for fewer
+            filled = self(np.pad(trials, (0, LARGEST_BLOCK - len(trials)), mode="edge"))
+            return jax.tree.map(lambda leaf: _first(leaf, len(trials)), filled)
         rest, repeat = np.divmod(trials, self.seeds)
         rest, instance = np.divmod(rest, len(self.numbers))
         variant, scale = np.divmod(rest, 1 if self.scales is None else len(self.scales))
@@ -88,6 +99,12 @@ class Trials:
             # Compiled as a whole: else JAX compiles it operation by operation.
             start = kept_program(_started, (self.training,), (attention, data))
             return start(attention, data), data
+
+
+def _first(leaf: Any, count: int) -> Any:
+    """The first entries along the axis of trials; NumPy takes them without compiling anything."""
+    keys = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return (leaf if keys else np.asarray(leaf))[:count]
 
 
 def _multiplied(tree: PyTree[Any], factors: Float[np.ndarray, "trial"]) -> PyTree[Any]:

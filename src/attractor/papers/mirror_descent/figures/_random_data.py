@@ -93,12 +93,16 @@ def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: Linear
         W, geometry, own = run.data["W"].values[:, 0], Lp(p), solutions[p]
         others = {other: solutions[other][other] for other in EXPONENTS}
         optimality = check_local_optimality(tokens, head, ends[p], geometry=geometry)
+        divergence = _each(W, own, geometry)
         per_solution = ("solution", "instance", "record")
         compared.append(
             xr.Dataset(
                 {
-                    "divergence": (per_solution, _each(W, own, geometry)),
-                    "divergence_from_other_runs": (per_solution, _each(W, others, geometry)),
+                    "divergence": (per_solution, divergence),
+                    "divergence_from_other_runs": (
+                        per_solution,
+                        _changed(divergence, W, own, others, geometry),
+                    ),
                     "limit": (("solution", "instance"), _each(own[p], own, geometry)),
                     "locally_optimal": ("instance", optimality.holds),
                     "globally_optimal": ("instance", (ends[p].mask == best.mask).all((-1, -2, -3))),
@@ -142,6 +146,22 @@ def _each(
     geometry: Lp,
 ) -> Float[np.ndarray, "solution instance *records"]:
     return np.stack([divergences(W, solutions[p], geometry) for p in EXPONENTS])
+
+
+def _changed(
+    known: Float[np.ndarray, "solution instance records"],
+    W: Float[np.ndarray, "instance records d e"],
+    solutions: dict[float, Float[np.ndarray, "instance d e"]],
+    others: dict[float, Float[np.ndarray, "instance d e"]],
+    geometry: Lp,
+) -> Float[np.ndarray, "solution instance records"]:
+    """``_each`` of other solutions, found anew where these differ."""
+    found = known.copy()
+    for place, p in enumerate(EXPONENTS):
+        differ = (others[p] != solutions[p]).any((-1, -2))
+        if differ.any():
+            found[place, differ] = divergences(W[differ], others[p][differ], geometry)
+    return found
 
 
 def _least_gap(
