@@ -1,6 +1,6 @@
 // A state in the address of a page: the scene it began with, and only what differs from it.
 
-import { Answers } from "./answers";
+import { answersTo } from "./answers";
 import type { State } from "./state";
 import { LOSSES, OPTIMIZERS } from "./words";
 
@@ -77,5 +77,5 @@ function isState(state: State): boolean {
     && (state.parameterization !== "pv" || labels.length === keys.length) && Number.isInteger(steps) && finite([keys, scores, queries, start, trainings.map((t) => t.learning_rate)])
     && scores.every((row, i) => row.length === keys[i].length) && LOSSES.includes(loss)
     && trainings.every((t) => OPTIMIZERS.some(([name]) => name === t.optimizer)) && [1, 2].includes(trainings.length)
-    && steps > 0 && steps <= 1e5 && new Answers(state).runs.every((run) => finite(Array.from(run.points)));
+    && steps > 0 && steps <= 1e5 && answersTo(state).runs.every((run) => finite(Array.from(run.points)));
 }

@@ -1,238 +1,184 @@
 // What follows from a state: solutions, paths, and what both say at a step.
 
 import type { Attractor, Measures } from "./core/analysis";
-import type { Norm } from "./core/norms";
-import type { Constraints, Problem } from "./core/problem";
+import type { Vector } from "./core/linear";
+import type { Problem } from "./core/problem";
 import type { Path } from "./core/train";
-import { core } from "./mathematics";
+import {
+  attractorOf, bestTokens, constraints, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
+  isPrompt, locallyOptimal, lossOf, measure, normFor, optimalTokens, parseNorm, pathOf, product, queriesOf,
+  recordedSteps, sizeOf, ties, train,
+} from "./mathematics";
 import type { NormName, State, Training } from "./state";
 import { problemOf } from "./state";
 
+export type Point = [x: number, y: number];
+
 /** A training; its points are prompts or matrices: W where K and Q are trained, p beside v. */
-export interface Run {
+export interface Run extends Path {
   training: Training;
   norm: NormName;
-  steps: Int32Array;
-  size: number;
-  points: Float64Array;
-  /** The last point as it was trained. */
-  end: Float64Array;
-  /** v of every point, where it is trained too. */
-  heads: Float64Array | null;
-  /** The step at which it came to stand, and why; -1 where it did not. */
-  ended: number;
-  reason: string;
   /** What it is measured against: the solution of the tokens kept in the end, else of the best ones. */
   attractor: Attractor;
+  /** Whether theory says which norm it minimizes, or the state does. */
+  known: boolean;
+  /** v at a row of the record, where it is trained too. */
+  head?(row: number): Vector;
 }
 
 /** What a training is at one of its steps. */
 export interface Moment extends Measures {
   row: number;
   step: number;
-  point: Float64Array;
+  point: Vector;
   /** One number a token. */
-  attention: Float64Array;
+  attention: Vector;
   scores: number[][];
   kept: number[];
+  /** The least, over sequences, of the largest attention, and whether it is nearly all. */
+  share: number;
+  saturated: boolean;
   loss: number;
   /** The least difference, over sequences, of the two largest attention scores. */
   scoreGap: number;
+}
+
+export interface Answers {
+  state: State;
+  /** The problem of a prompt or a matrix: what is drawn. */
+  problem: Problem;
+  /** Whether that is a prompt, so that one vector scores all tokens. */
+  prompt: boolean;
+  /** Those with a vector of their own: of a prompt the first alone. */
+  sequences: number[];
+  runs: Run[];
+  /** Every run at its end. */
+  ends: Moment[];
+  /** The solution for the tokens asked for, in the norm of every training, each once. */
+  predicted: Attractor[];
+  /** All locally optimal ones of a prompt, in the norm of the first training. */
+  attractors: Attractor[];
+  /** Whether every start of a prompt in the plane can be followed. */
+  hasBasins: boolean;
+  /** Whether there is no direction that training could end in. */
+  nothingAttracts: boolean;
+  /** A training at the row of its record. */
+  moment(run: Run, row: number): Moment;
+  /** The vector that scores the tokens of a sequence; the point begins at an entry of an array. */
+  direction(points: ArrayLike<number>, i: number, first?: number): Vector;
+  /** The same, as it is seen. */
+  arrow(points: ArrayLike<number>, i: number, first?: number): Point;
+  /** A vector in the plane that is seen. */
+  seen(x: ArrayLike<number>): Point;
+  /** Where a token is seen. */
+  place(key: readonly number[]): Point;
 }
 
 const SATURATED = 0.99;
 const OWN = 64; // entries of a matrix that the page solves for itself
 const CHOICES = 64; // of tied tokens
 
-export class Answers {
-  /** The problem of a prompt or a matrix: what is drawn. */
-  readonly problem: Problem;
-  readonly runs: Run[];
-  /** The solution for the tokens asked for, in the norm of every training, each once. */
-  readonly predicted: Attractor[];
-  /** All locally optimal ones of a prompt, in the norm of the first training. */
-  readonly attractors: Attractor[];
-  private readonly gradient: InstanceType<typeof core.Gradient>;
+export const isSolved = ({ solution }: Attractor): boolean => solution.status === "solved";
+export const isInfeasible = ({ solution }: Attractor): boolean => solution.status === "infeasible";
+export const sameSelection = (a: readonly number[], b: readonly number[]): boolean => a.join() === b.join();
 
-  constructor(readonly state: State) {
-    const trained = problemOf(state);
-    const { trainings, norm, parameterization: kind } = state;
-    const linear: Problem = { ...trained, parameterization: kind === "KQ" ? "W" : kind === "pv" ? "p" : kind };
-    const norms = trainings.map((t) => norm ?? core.formatNorm(core.normFor(t, t.parameterization ?? kind)));
-    const paths = trainings.map((training, k) => this.path(trained, training, k));
-    this.problem = kind === "pv" ? { ...linear, scores: this.scoresOf(paths[0], -1) } : linear;
-    this.gradient = new core.Gradient(this.problem);
-    const choices = this.choices(state.selection ?? core.optimalTokens(this.problem));
-    const predicted = new Map<NormName, Attractor>();
-    for (const name of norms) {
-      if (!predicted.has(name)) predicted.set(name, choices.map((one) => this.solved(one, name)).reduce(least));
+export function answersTo(state: State): Answers {
+  const trained = problemOf(state);
+  const { trainings, parameterization: kind, projection, keys, paths: given } = state;
+  const d = keys[0][0].length;
+  const prompt = isPrompt(kind);
+
+  const paths = trainings.map((training, k) => {
+    const own = training.parameterization ?? kind;
+    const path = given ? pathOf(trained, Int32Array.from(given[k].steps), Float64Array.from(given[k].points))
+      : train(trained, training, state.start, recordedSteps(state.steps));
+    return {
+      ...path, training,
+      norm: state.norm ?? formatNorm(normFor(training, own)),
+      known: !!state.norm || isPredicted(training, own),
+      head: kind === "pv" ? (row: number) => path.parameters.subarray(2 * d * row + d, 2 * d * (row + 1)) : undefined,
+    };
+  });
+  const scoresOf = ({ head }: Pick<Run, "head">, row: number): number[][] => (head ? headScores(trained, head(row)) : trained.scores);
+  const problem: Problem = {
+    ...trained, parameterization: prompt ? "p" : "W", scores: scoresOf(paths[0], paths[0].steps.length - 1),
+  };
+  const gradient = gradientOf(problem);
+  const queries = queriesOf(problem);
+
+  /** The solution for a selection; tokens that score as much as the kept one put no constraint on it. */
+  const solved = (selection: number[], name: NormName): Attractor => {
+    const norm = parseNorm(name)!;
+    const known = state.solutions?.find((one) => one.norm === name && sameSelection(one.selection, selection));
+    if (!known || sizeOf(problem) <= OWN) {
+      const supports = kind === "pv" ? headSupport(trained, selection).support : undefined;
+      return attractorOf(problem, norm, selection, supports, (i, t) => ties(problem.scores[i][t], problem.scores[i][selection[i]]));
     }
-    this.predicted = [...predicted.values()];
-    this.attractors = this.hasBasins ? core.locallyOptimal(this.problem, core.parseNorm(norms[0])!) : [];
-    this.runs = paths.map((path, k) => {
-      const run = { ...path, norm: norms[k], attractor: predicted.get(norms[k])! };
-      const { attention, kept } = this.moment(run, -1);
-      if (saturated(this.problem, attention) && kept.join() !== run.attractor.selection.join()) {
-        const reached = this.attractors.find((one) => k === 0 && one.selection.join() === kept.join())
-          ?? this.solved(kept, norms[k]);
-        if (reached.solution.status === "solved") run.attractor = reached;
-      }
-      return run;
-    });
-  }
+    const { w = [], value = Infinity, lower = 0 } = known;
+    const status = known.status as Attractor["solution"]["status"];
+    return {
+      selection, constraints: constraints(problem, selection), locallyOptimal: false, globallyOptimal: false,
+      solution: { status, norm, w: Float64Array.from(w), value, lower, gap: 1 - lower / value,
+        feasible: status === "solved", multipliers: new Float64Array(0), support: [] },
+    };
+  };
 
-  /** A training at the row of its record, counted from the end where negative. */
-  moment(run: Run, row: number): Moment {
-    const at = row < 0 ? run.steps.length + row : row;
-    const point = run.points.subarray(at * run.size, (at + 1) * run.size);
-    const scores = run.heads ? this.scoresOf(run, at) : this.problem.scores;
-    const attention = this.gradient.attention(point).slice();
-    const logits = this.gradient.scores(point);
-    const kept: number[] = [];
-    let [place, loss, scoreGap] = [0, 0, Infinity];
-    for (const row of scores) {
+  // All selections of best tokens, where some are tied.
+  const asked = state.selection ?? optimalTokens(problem);
+  const choices = product(asked.map((t, i) => (t < 0 ? bestTokens(problem.scores[i]) : [t])), CHOICES);
+  const least = (a: Attractor, b: Attractor): Attractor => (b.solution.value < a.solution.value ? b : a);
+  const best = new Map([...new Set(paths.map(({ norm }) => norm))].map((name) =>
+    [name, choices.map((one) => solved(one, name)).reduce(least)]));
+  const predicted = [...best.values()];
+  const hasBasins = kind === "p" && !projection && d === 2;
+  const attractors = hasBasins ? locallyOptimal(problem, parseNorm(paths[0].norm)!) : [];
+
+  const moment = (run: Run, row: number): Moment => {
+    const point = run.points.subarray(row * run.size, (row + 1) * run.size);
+    const scores = scoresOf(run, row);
+    const attention = gradient.attention(point).slice();
+    const logits = gradient.scores(point);
+    let [place, loss, scoreGap, share] = [0, 0, Infinity, 1];
+    const kept = scores.map((own) => {
       let [top, output, first, second] = [0, 0, -Infinity, -Infinity];
-      row.forEach((score, t) => {
+      const from = place;
+      own.forEach((score, t) => {
         output += attention[place] * score;
         const logit = logits[place++];
         if (logit > first) [top, first, second] = [t, logit, first];
         else second = Math.max(second, logit);
       });
-      kept.push(top);
       scoreGap = Math.min(scoreGap, first - second);
-      loss += lossOf(this.state.loss, output) / scores.length;
-    }
-    const { solution } = run.attractor;
-    const measured = solution.status === "solved" ? core.measure(point, run.attractor)
-      : { marginRatio: NaN, correlation: NaN, norm: this.size(solution.norm, point) };
-    return { ...measured, row: at, step: run.steps[at], point, attention, scores, kept, loss, scoreGap };
-  }
-
-  /** Whether every start of a prompt in the plane can be followed. */
-  get hasBasins(): boolean {
-    const { parameterization, projection, keys } = this.state;
-    return parameterization === "p" && !projection && keys[0][0].length === 2;
-  }
-
-  /** Whether there is no direction that training could end in. */
-  get nothingAttracts(): boolean {
-    return this.predicted[0].solution.status === "infeasible" && !this.attractors.length;
-  }
-
-  /** Whether theory says which norm a training minimizes, or the state does. */
-  known(k: number): boolean {
-    const { norm, trainings, parameterization } = this.state;
-    return !!norm || core.isPredicted(trainings[k], trainings[k].parameterization ?? parameterization);
-  }
-
-  /** The vector that scores the tokens of a sequence, as seen; the point begins at an entry of an array. */
-  direction(points: ArrayLike<number>, i: number, first = 0): [number, number] {
-    if (this.state.projection) return this.onto(this.full(Array.from(points).slice(first), i));
-    if (this.problem.parameterization === "p") return [points[first], points[first + 1]];
-    const z = this.state.queries[i];
-    const seen: [number, number] = [0, 0];
-    for (let a = 0; a < 2; a++) for (let b = 0; b < z.length; b++) seen[a] += points[first + a * z.length + b] * z[b];
-    return seen;
-  }
-
-  /** The same in all of its dimensions. */
-  full(point: ArrayLike<number>, i: number): ArrayLike<number> {
-    return core.direction(this.problem, point, i);
-  }
-
-  /** Where a token is seen. */
-  place(key: readonly number[]): [number, number] {
-    const { projection } = this.state;
-    return projection ? this.onto(key.map((x, k) => x - projection.origin[k])) : [key[0], key[1]];
-  }
-
-  /** v at a row of the record, as seen. */
-  head({ heads, steps }: Run, row: number): [number, number] {
-    const d = heads!.length / steps.length;
-    const v = heads!.subarray(row * d, (row + 1) * d);
-    return this.state.projection ? this.onto(v) : [v[0], v[1]];
-  }
-
-  private onto(x: ArrayLike<number>): [number, number] {
-    const [a, b] = this.state.projection!.axes.map((axis) => axis.reduce((sum, v, k) => sum + v * x[k], 0));
-    return [a, b];
-  }
-
-  private size(norm: Norm, point: Float64Array): number {
-    return core.normOf(norm, point, core.shapeOf(this.problem)[1]);
-  }
-
-  private path(trained: Problem, training: Training, k: number): Omit<Run, "norm" | "attractor"> {
-    const { start, steps: horizon, paths } = this.state;
-    const { steps, parameters, points, size, ended, reason } = paths?.[k] ? given(trained, paths[k], start.length)
-      : core.train(trained, training, start, core.recordedSteps(horizon));
-    const width = parameters.length / steps.length;
-    const rest = trained.parameterization === "pv" ? width - size : 0;
-    const heads = rest ? new Float64Array(rest * steps.length) : null;
-    if (heads) steps.forEach((_, r) => heads.set(parameters.subarray(r * width + size, (r + 1) * width), r * rest));
-    return { training, steps, size, points, end: parameters.subarray(-width), heads, ended, reason };
-  }
-
-  private scoresOf({ heads, steps }: Pick<Run, "heads" | "steps">, row: number): number[][] {
-    const at = row < 0 ? steps.length + row : row;
-    const d = heads!.length / steps.length;
-    return core.headScores(problemOf(this.state), heads!.subarray(at * d, (at + 1) * d));
-  }
-
-  /** All selections of best tokens, where some are tied. */
-  private choices(selection: number[]): number[][] {
-    let found: number[][] = [[]];
-    selection.forEach((t, i) => {
-      const offered = t >= 0 ? [t] : core.bestTokens(this.problem.scores[i]);
-      found = found.flatMap((one) => offered.map((s) => [...one, s])).slice(0, CHOICES);
+      share = Math.min(share, attention[from + top]);
+      loss += lossOf(state.loss, output) / scores.length;
+      return top;
     });
-    return found;
-  }
-
-  /** The solution for a selection; tokens that score as much as the kept one put no constraint on it. */
-  private solved(selection: number[], name: NormName): Attractor {
-    const { state, problem } = this;
-    const norm = core.parseNorm(name)!;
-    const known = state.solutions?.find((one) => one.norm === name && one.selection.join() === selection.join());
-    if (known && core.sizeOf(problem) > OWN) return fromPython(known, core.constraints(problem, selection), norm);
-    const supports = state.parameterization === "pv"
-      ? core.headSupport(problemOf(state), selection).supports : undefined;
-    return core.attractorOf(problem, norm, selection, supports, (i, t) =>
-      core.ties(problem.scores[i][t], problem.scores[i][selection[i]]));
-  }
-}
-
-const least = (a: Attractor, b: Attractor): Attractor => (b.solution.value < a.solution.value ? b : a);
-
-function given(problem: Problem, path: NonNullable<State["paths"]>[number], width: number): Omit<Path, "parameterSize"> {
-  const size = core.sizeOf(problem);
-  const parameters = Float64Array.from(path.points);
-  const points = new Float64Array(size * path.steps.length);
-  path.steps.forEach((_, r) => points.set(core.effective(problem, parameters.subarray(r * width, (r + 1) * width)), r * size));
-  return { steps: Int32Array.from(path.steps), parameters, points, size, ended: -1, reason: "" };
-}
-
-function fromPython(known: NonNullable<State["solutions"]>[number], problem: Constraints, norm: Norm): Attractor {
-  const { selection, status, w = [], value = Infinity, lower = 0 } = known;
-  return {
-    selection, problem, locallyOptimal: false, globallyOptimal: false,
-    solution: { status: status as Attractor["solution"]["status"], norm, w: Float64Array.from(w), value, lower,
-      gap: 1 - lower / value, feasible: status === "solved", multipliers: new Float64Array(problem.count), support: [] },
+    return { ...measure(problem, point, run.attractor), row, step: run.steps[row], point, attention, scores, kept,
+      share, saturated: share > SATURATED, loss, scoreGap };
   };
-}
 
-function lossOf(loss: State["loss"], output: number): number {
-  if (loss === "linear") return -output;
-  if (loss === "exponential") return Math.exp(-output);
-  return output > 0 ? Math.log1p(Math.exp(-output)) : Math.log1p(Math.exp(output)) - output;
-}
-
-/** Whether every sequence has one token with nearly all of the attention. */
-export function saturated(problem: Problem, attention: ArrayLike<number>): boolean {
-  let place = 0;
-  return problem.keys.every((keys) => {
-    const first = place;
-    place += keys.length;
-    return keys.some((_, t) => attention[first + t] > SATURATED);
+  const ends: Moment[] = [];
+  const runs = paths.map((path, k): Run => {
+    const run = { ...path, attractor: best.get(path.norm)! };
+    const last = path.steps.length - 1;
+    const { kept, saturated } = moment(run, last);
+    if (saturated && !sameSelection(kept, run.attractor.selection)) {
+      const reached = attractors.find((one) => k === 0 && sameSelection(one.selection, kept)) ?? solved(kept, path.norm);
+      if (isSolved(reached)) run.attractor = reached;
+    }
+    ends.push(moment(run, last));
+    return run;
   });
+
+  const seen = (x: ArrayLike<number>): Point =>
+    (projection ? projection.axes.map((axis) => dot(axis, x)) as Point : [x[0], x[1]]);
+  const scorer = (points: ArrayLike<number>, i: number, first?: number): Vector => direction(d, queries[i], points, first);
+  return {
+    state, problem, prompt, runs, ends, predicted, attractors, hasBasins, moment, seen,
+    sequences: prompt ? [0] : [...keys.keys()],
+    nothingAttracts: isInfeasible(predicted[0]) && !attractors.length,
+    direction: scorer,
+    arrow: (points, i, first) => seen(scorer(points, i, first)),
+    place: (key) => seen(projection ? key.map((x, k) => x - projection.origin[k]) : key),
+  };
 }

@@ -1,391 +1,416 @@
-// The explorer: a state, what follows from it, and the views.
+// The explorer: a state, what follows from it, and the page.
 
 import { addressOf, readAddress } from "./address";
-import { Answers, type Moment } from "./answers";
-import { agreement } from "./kernel";
-import { download, pngOf, sheetSvg } from "./files/pictures";
+import { answersTo, type Answers } from "./answers";
 import { tokenFile } from "./files/npz";
+import { download, pngOf, sheetSvg } from "./files/pictures";
 import { pythonLines } from "./files/python";
+import { agreement } from "./kernel";
+import { painterTo } from "./mathematics/painter";
+import type { Painted } from "./mathematics/painting";
 import { readingsOf } from "./readings";
 import { findScene, SCENES } from "./scenes";
-import type { Model, State } from "./state";
-import { Bars, sample } from "./view/bars";
-import { BasinView, EXACT, PREVIEW } from "./view/basins";
-import { Certificate } from "./view/certificate";
-import { Charts } from "./view/charts";
-import { Controls, options } from "./view/controls";
-import { Disk } from "./view/disk";
-import { Layout } from "./view/layout";
-import { Plane } from "./view/plane";
-import { Player } from "./view/player";
+import { problemOf, type Model, type State } from "./state";
+import { bars } from "./view/bars";
+import { certificate } from "./view/certificate";
+import { charts } from "./view/charts";
+import { controls } from "./view/controls";
+import { BasinColors, disk, paintBasins, UNIT } from "./view/disk";
+import { dragging } from "./view/drag";
+import { button, render, select } from "./view/elements";
+import { figure, GUIDE, legend, menu, panel, section, type Action } from "./view/page";
+import { plane, reachOf } from "./view/plane";
 import css from "./view/style.css";
-import { html, write } from "./view/svg";
 import { followTheme } from "./view/theme";
-import { normWords, OPTIMIZERS, tied, verdict } from "./words";
+import { count, verdict, type Choice } from "./words";
 
-/** Milliseconds of the last update, for the tests of speed. */
-export interface Timings { solve: number; draw: number }
+const PREVIEW = { cells: 40, steps: 160 };
+const EXACT = { cells: 150, steps: 4000 };
+const FASTER = 4; // steps of a preview
+const PLAYED = 3000; // milliseconds of a whole path
 
-export class Explorer {
-  readonly timings: Timings = { solve: 0, draw: 0 };
-  updates = 0;
-  state: State;
-  answers!: Answers;
-  private scene: string;
-  private base: State;
-  private first: State;
-  private part = 1; // of the path that is shown
-  private darkPage = false;
-  private frame = 0;
-  private dragging = false;
-  private saved = "";
-  private shape = ""; // of what is on the page: tokens and what is trained
-  private past: string[] = [];
-  private future: string[] = [];
-  private kernel = "";
-  private told: Answers | null = null;
-  private verdict = "";
-  private moments: Moment[] = [];
-  private readonly layout: Layout;
-  private readonly controls: Controls;
-  private readonly plane: Plane;
-  private readonly disk: Disk;
-  private readonly bars = new Bars();
-  private readonly charts = new Charts();
-  private readonly certificate = new Certificate();
-  private readonly basins: BasinView;
-  private readonly player = new Player((part) => {
-    this.part = part;
-    this.layout.time.value = String(part);
-    this.redraw();
-  }, (playing) => write(this.layout.play, playing ? "❚❚ pause" : "▶ play"));
-  private readonly stopFollowing: () => void;
-  private readonly sizes: ResizeObserver;
-  private readonly listen = (): void => this.receive();
-  private readonly hear = (): void => { this.kernel = agreement(this.model.get("kernel"), this.state, this.answers); this.redraw(); };
-  private readonly visit = (): void => void this.follow();
-
-  /** `address`: whether the address of the page is this explorer's to read and to write. */
-  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly address = false, scene = "") {
-    this.state = structuredClone(model.get("state"));
-    this.base = structuredClone(this.state);
-    this.first = this.base;
-    this.scene = scene;
-    this.plane = new Plane({
-      move: (i, t, to) => this.drag((s) => { s.keys[i][t] = to; }),
-      moveQuery: (i, to) => this.drag((s) => { s.queries[i] = to; }),
-      score: (i, t, by) => this.drag((s) => { s.scores![i][t] = Math.round((s.scores![i][t] + by) * 100) / 100; }),
-      done: () => this.settle(),
-    });
-    this.disk = new Disk((to) => this.drag((s) => { s.start = to; }), () => this.settle());
-    this.controls = new Controls((edit) => { edit(this.state); this.settle(); });
-    this.layout = new Layout({
-      scene: (name) => this.show(name),
-      undo: () => this.travel(this.past, this.future),
-      redo: () => this.travel(this.future, this.past),
-      reset: () => this.replace(structuredClone(this.base)),
-      play: () => (this.player.playing ? this.player.pause() : this.player.play(this.part)),
-      time: (part) => { this.player.pause(); this.part = part; this.redraw(); },
-      link: () => void this.copyLink(),
-      png: () => void this.savePicture("png"),
-      svg: () => void this.savePicture("svg"),
-      tokens: () => download("tokens.npz", new Blob([tokenFile(this.state)], { type: "application/octet-stream" })),
-      python: () => this.showPython(),
-    }, { controls: this.controls.element, plane: this.plane.element, disk: this.disk.element, bars: this.bars.element,
-      charts: this.charts.element, certificate: this.certificate.element });
-    const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-    shadow.replaceChildren(html("style", {}, css), this.layout.root);
-    this.layout.link.hidden = !address;
-    this.layout.root.addEventListener("keydown", (event) => this.key(event));
-    this.basins = new BasinView(this.disk, (words) => write(this.layout.diskCaption, words),
-      () => { host.dataset.painted = String(this.updates); });
-    this.sizes = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
-      const { width } = (target as SVGSVGElement).viewBox.baseVal; // text keeps its size where pictures shrink
-      if (contentRect.width) (target as SVGSVGElement).style.setProperty("--u", String(Math.round((100 * width) / contentRect.width) / 100));
-    }));
-    for (const picture of shadow.querySelectorAll("svg[viewBox]:not(.sample)")) this.sizes.observe(picture);
-    this.stopFollowing = followTheme(host, (dark) => {
-      this.darkPage = dark;
-      this.paintTheme();
-    });
-    model.on("change:state", this.listen);
-    model.on("change:kernel", this.hear);
-    if (address) addEventListener("hashchange", this.visit);
-    if (!address || !this.follow()) this.begin();
-    this.hear();
-  }
-
-  destroy(): void {
-    this.model.off?.("change:state", this.listen);
-    this.model.off?.("change:kernel", this.hear);
-    removeEventListener("hashchange", this.visit);
-    this.stopFollowing();
-    this.sizes.disconnect();
-    cancelAnimationFrame(this.frame);
-    this.player.pause();
-    this.basins.destroy();
-    this.host.shadowRoot!.replaceChildren();
-  }
-
-  /** Another scene of the list, or what the page had at first: "". */
-  show(name: string, change: Partial<State> = {}): void {
-    this.scene = name;
-    this.base = this.baseOf(name);
-    this.replace({ ...structuredClone(this.base), ...change });
-  }
-
+/** What pages and tests ask of an explorer. */
+export interface Explorer {
+  readonly state: State;
+  readonly answers: Answers;
+  /** Number of updates while something was dragged. */
+  readonly updates: number;
   /** Whether what is seen is saved: nothing is dragged, and no frame is due. */
-  get settled(): boolean {
-    return !this.dragging && !this.frame && this.saved === this.entry();
+  readonly settled: boolean;
+  /** Another scene of the list, or what the page had at first: "". */
+  show(name: string, change?: Partial<State>): void;
+  sceneNames(): string[];
+  /** What the page says, as numbers. */
+  readings(): object;
+  destroy(): void;
+}
+
+/** `address`: whether the address of the page is this explorer's to read and to write. */
+export function explorerIn(host: HTMLElement, model: Model, address = false, scene = ""): Explorer {
+  let state = structuredClone(model.get("state"));
+  let first = structuredClone(state);
+  let base = first;
+  let answers: Answers;
+  let updates = 0;
+  let part = 1; // of the path that is shown
+  let reach = 1; // of the plane that is shown
+  let frame = 0;
+  let playing = 0;
+  let dragged = false;
+  let dark = false;
+  let menuOpen = false;
+  let saved = "";
+  let shape = ""; // of what is on the page: tokens and what is trained
+  let past: string[] = [];
+  let future: string[] = [];
+  let said = "";
+  let saying = 0;
+  let says = "";
+  let python = "";
+  let diskWords = "";
+  let colors = new BasinColors();
+  let painted: Painted | null = null;
+  const wide = !matchMedia("(max-width: 640px)").matches;
+
+  const root = document.createElement("div");
+  for (const [name, value] of [["class", "explorer"], ["role", "region"], ["tabindex", "-1"], ["aria-label", "attractor explorer"]]) root.setAttribute(name, value);
+  const style = document.createElement("style");
+  style.textContent = css;
+  const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  shadow.replaceChildren(style, root);
+
+  const drag = dragging(settle);
+  const undo = (): void => travel(past, future);
+  const redo = (): void => travel(future, past);
+  const saves: Action[] = [
+    ["Picture, PNG", () => void pngOf(sheetSvg(root)).then((blob) => download("attractor.png", blob, "image/png"))],
+    ["Picture, SVG", () => download("attractor.svg", sheetSvg(root), "image/svg+xml")],
+    ["Token file, .npz", () => download("tokens.npz", tokenFile(state), "application/octet-stream")],
+    ["Python lines", () => {
+      python = pythonLines(answers);
+      redraw();
+      root.querySelector("pre")!.focus();
+    }],
+  ];
+  if (address) saves.unshift(["Copy link", () => copy(location.href.split("#")[0] + addressOf(state, scene, base), "link copied")]);
+
+  const painter = painterTo((picture) => {
+    painted = picture;
+    repaint();
+    if (picture.preview) caption("the rim is infinity; basins: a preview");
+    else if (picture.done) finish("the rim is infinity; drag the start; basins: exact");
+  });
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
+    const { width } = (target as SVGSVGElement).viewBox.baseVal; // text keeps its size where pictures shrink
+    if (contentRect.width) (target as SVGSVGElement).style.setProperty("--u", String(Math.round((100 * width) / contentRect.width) / 100));
+  }));
+  const stopFollowing = followTheme(host, (now) => {
+    dark = now;
+    paintTheme();
+  });
+  root.addEventListener("keydown", keyPressed);
+  const hear = (): void => redraw();
+  const visit = (): void => void follow();
+  model.on("change:state", receive);
+  model.on("change:kernel", hear);
+  if (address) addEventListener("hashchange", visit);
+  if (!address || !follow()) begin();
+  for (const picture of root.querySelectorAll("svg[viewBox]:not(.sample)")) sizes.observe(picture);
+
+  return {
+    get state() { return state; },
+    get answers() { return answers; },
+    get updates() { return updates; },
+    get settled() { return !dragged && !frame && saved === entry(); },
+    show,
+    sceneNames: () => SCENES.map(({ name }) => name),
+    readings: () => readingsOf(answers),
+    destroy() {
+      model.off?.("change:state", receive);
+      model.off?.("change:kernel", hear);
+      removeEventListener("hashchange", visit);
+      stopFollowing();
+      sizes.disconnect();
+      cancelAnimationFrame(frame);
+      cancelAnimationFrame(playing);
+      painter.destroy();
+      shadow.replaceChildren();
+    },
+  };
+
+  function show(name: string, edit: Partial<State> = {}): void {
+    scene = name;
+    base = baseOf(name);
+    replace({ ...structuredClone(base), ...edit });
   }
 
-  private baseOf(scene: string): State {
-    return { ...structuredClone(findScene(scene)?.state ?? this.first), theme: this.state.theme };
+  function baseOf(name: string): State {
+    return { ...structuredClone(findScene(name)?.state ?? first), theme: state.theme };
   }
 
-  /** For tests. */
-  sceneNames(): string[] {
-    return SCENES.map(({ name }) => name);
-  }
-
-  /** What the page says, as numbers: for tests, and for those who read along. */
-  readings(): object {
-    return readingsOf(this.answers);
-  }
-
-  private begin(): void {
-    this.saved = this.entry();
-    this.past = [];
-    this.future = [];
-    this.reset();
-    this.layout.say(this.verdict);
+  function begin(): void {
+    saved = entry();
+    [past, future] = [[], []];
+    reset();
+    redraw();
+    say(says);
   }
 
   /** Reads the address; false where it says nothing. */
-  private follow(): boolean {
-    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : this.first));
+  function follow(): boolean {
+    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : first));
     if (!read) return false;
-    this.scene = read.scene;
-    this.base = this.baseOf(read.scene);
-    this.state = { ...read.state, theme: this.state.theme };
-    this.begin();
-    this.save();
+    scene = read.scene;
+    base = baseOf(scene);
+    state = { ...read.state, theme: state.theme };
+    begin();
+    keep();
     return true;
   }
 
-  private shapeNow(): string {
-    const { parameterization, keys } = this.state;
-    return JSON.stringify([this.scene, parameterization, keys.map((row) => row.length)]);
+  function shapeNow(): string {
+    return JSON.stringify([scene, state.parameterization, state.keys.map((row) => row.length)]);
   }
 
   /** All that depends on the number of tokens is made again. */
-  private reset(): void {
-    this.shape = this.shapeNow();
-    this.basins.reset();
-    this.paintTheme();
-    this.compute();
-    this.plane.reset(this.answers);
-    this.draw();
-    this.paintExactly();
+  function reset(): void {
+    shape = shapeNow();
+    colors = new BasinColors();
+    compute();
+    reach = reachOf(answers);
+    clear();
+    paintTheme();
+    paintExactly();
   }
 
-  private receive(): void {
-    const state = this.model.get("state");
-    if (JSON.stringify(state) === JSON.stringify(this.state)) return;
-    this.state = structuredClone(state);
-    this.base = this.first = structuredClone(state);
-    this.scene = "";
-    this.begin();
+  function receive(): void {
+    const now = model.get("state");
+    if (JSON.stringify(now) === JSON.stringify(state)) return;
+    state = structuredClone(now);
+    base = first = structuredClone(now);
+    scene = "";
+    begin();
   }
 
-  private drag(edit: (state: State) => void): void {
-    edit(this.state);
-    this.dragging = true;
-    this.kernel = "";
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.compute();
-      this.redraw();
-      this.basins.preview(this.answers);
-      this.updates++;
+  function change(edit: (state: State) => void): void {
+    edit(state);
+    dragged = true;
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      compute();
+      redraw();
+      const { trainings: [training] } = state;
+      const faster = training.optimizer === "gradient_descent" ? 1 : FASTER;
+      paint({ ...PREVIEW, preview: true, training: { ...training, learning_rate: faster * training.learning_rate } });
+      updates++;
     });
   }
 
   /** The end of a change: what was a preview becomes exact, and the state is saved. */
-  private settle(): void {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    this.dragging = false;
-    if (this.entry() !== this.saved) this.replace(this.state);
+  function settle(): void {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    dragged = false;
+    if (entry() !== saved) replace(state);
   }
 
-  private replace(state: State): void {
-    this.past.push(this.saved);
-    this.future = [];
-    this.restore(state);
+  function replace(to: State): void {
+    past.push(saved);
+    future = [];
+    restore(to);
   }
 
   /** A step of the history: a state and the scene that it belongs to. */
-  private entry(): string {
-    return JSON.stringify([this.scene, this.state]);
+  function entry(): string {
+    return JSON.stringify([scene, state]);
   }
 
-  private travel(from: string[], to: string[]): void {
+  function travel(from: string[], to: string[]): void {
     const text = from.pop();
     if (!text) return;
-    to.push(this.saved);
-    const [scene, state] = JSON.parse(text) as [string, State];
-    this.scene = scene;
-    this.base = this.baseOf(scene);
-    const focused = this.host.shadowRoot!.activeElement as HTMLButtonElement | null;
-    this.restore(state);
-    if (focused?.disabled) this.layout.root.focus({ preventScroll: true }); // it would hear no Ctrl+Z
+    to.push(saved);
+    let then: State;
+    [scene, then] = JSON.parse(text) as [string, State];
+    base = baseOf(scene);
+    const focused = shadow.activeElement as HTMLButtonElement | null;
+    restore(then);
+    if (focused?.disabled) root.focus({ preventScroll: true }); // it would hear no Ctrl+Z
   }
 
-  private restore(state: State): void {
-    this.state = state;
-    this.kernel = "";
-    this.player.pause();
-    if (this.shape === this.shapeNow()) {
-      this.compute();
-      this.draw();
-      this.paintExactly();
+  function restore(to: State): void {
+    state = to;
+    pause();
+    if (shape === shapeNow()) {
+      compute();
+      paintExactly();
     } else {
-      this.part = 1;
-      this.reset();
+      part = 1;
+      reset();
     }
-    this.save();
+    keep();
   }
 
-  private save(): void {
-    this.state.id = Math.random().toString(36).slice(2, 10);
-    this.saved = this.entry();
-    this.model.set("state", structuredClone(this.state));
-    this.model.save_changes();
-    if (this.address) history.replaceState(history.state, "", addressOf(this.state, this.scene, this.base));
-    this.layout.say(this.verdict);
-    this.host.dispatchEvent(new CustomEvent("explorer-change", { detail: this.state, bubbles: true, composed: true }));
+  /** Saves the state. */
+  function keep(): void {
+    state.id = Math.random().toString(36).slice(2, 10);
+    saved = entry();
+    model.set("state", structuredClone(state));
+    model.save_changes();
+    if (address) history.replaceState(history.state, "", addressOf(state, scene, base));
+    redraw();
+    say(says);
+    host.dispatchEvent(new CustomEvent("explorer-change", { detail: state, bubbles: true, composed: true }));
   }
 
-  private compute(): void {
-    const t = performance.now();
-    this.answers = new Answers(this.state);
-    for (const one of [this.answers.predicted[0], ...this.answers.attractors]) {
-      const name = one.selection.join();
-      if (!this.basins.colors.has(name)) this.basins.colors.set(name, this.basins.colors.size);
-    }
-    this.timings.solve = performance.now() - t;
+  function compute(): void {
+    answers = answersTo(state);
+    says = verdict(answers);
+    for (const one of [answers.predicted[0], ...answers.attractors]) colors.of(one.selection);
   }
 
-  /** Controls, words and pictures. */
-  private draw(): void {
-    const { layout, state } = this;
-    this.controls.show(state);
-    options(layout.scenes, [...(findScene(this.scene) ? [] : [["", this.first.title ?? "this data"] as [string, string]]),
-      ...SCENES.map(({ name, state: { title } }): [string, string] => [name, title!])]);
-    layout.scenes.value = this.scene;
-    write(layout.title, state.title ?? "Drag a token, watch the attractor move");
-    write(layout.point, [state.point, state.source && `(${state.source})`].filter(Boolean).join(" "));
-    write(layout.tokensCaption, state.projection ? state.projection.words
-      : `drag; size: attention, bold: number, then score${state.labels ? " y⟨v, x⟩" : ""}`);
-    layout.undo.disabled = !this.past.length;
-    layout.redo.disabled = !this.future.length;
-    this.showLegend();
-    this.showFoot();
-    this.redraw();
+  /** Asks for basins; false where there are none. */
+  function paint(asked: Omit<Parameters<typeof painter.paint>[0], "problem" | "unit">): boolean {
+    const any = answers.hasBasins && !answers.nothingAttracts;
+    if (any) painter.paint({ ...asked, problem: problemOf(state), unit: UNIT });
+    else clear();
+    return any;
   }
 
-  private paintExactly(): void {
-    delete this.host.dataset.painted;
-    this.basins.exact(this.answers);
+  function paintExactly(): void {
+    delete host.dataset.painted;
+    painter.forget();
+    const { hasBasins, state: { parameterization: kind, projection, trainings: [training] } } = answers;
+    if (paint({ ...EXACT, preview: false, training })) return caption("the rim is infinity; basins: computing");
+    const what = kind === "p" ? "p" : kind === "pv" ? "p and v" : "W z of every query";
+    finish(hasBasins ? "the rim is infinity; no direction there attracts" : `${what}${projection ? ", as seen" : ""}; the rim is infinity`);
   }
 
-  private showLegend(): void {
-    const { runs, problem } = this.answers;
-    const names = runs.map(({ training, norm }, k) => {
-      const kind = training.parameterization ?? this.state.parameterization;
-      const parts = [OPTIMIZERS.find(([name]) => name === training.optimizer)![1]];
-      if (training.p && training.optimizer === "mirror_descent") parts.push(`p = ${training.p}`);
-      if (kind !== this.state.parameterization || runs.some((run) => run.training.parameterization)) parts.push(kind === "KQ" ? "of K and Q" : `of ${kind}`);
-      if (training.plain) parts.push("plain gradient");
-      parts.push(`measured in ${normWords(norm, problem.parameterization === "p")}`);
-      return [sample(k), parts.join(", ")] as const;
-    });
-    const key = names.map(([, words]) => words).join();
-    if (this.layout.legend.dataset.key === key) return;
-    this.layout.legend.dataset.key = key;
-    this.layout.legend.replaceChildren(...(names.length > 1 ? names.map(([line, words]) => html("span", {}, line, words)) : []));
+  function caption(words: string): void {
+    if (diskWords === words) return;
+    diskWords = words;
+    redraw();
   }
 
-  private redraw(): void {
-    const t = performance.now();
-    const { answers, layout } = this;
-    if (this.told !== answers) {
-      this.told = answers;
-      this.verdict = verdict(answers, answers.runs.map((run) => answers.moment(run, -1)));
-      write(layout.verdict, this.verdict);
-    }
-    this.moments = answers.runs.map((run) => answers.moment(run, Math.round(this.part * (run.steps.length - 1))));
-    this.plane.draw(answers, this.moments);
-    this.disk.draw(answers, this.moments, this.basins.colors);
-    this.bars.draw(answers, this.moments);
-    this.charts.draw(answers, this.moments);
-    this.certificate.draw(answers, this.moments, this.kernel);
-    write(layout.step, `step ${this.moments[0].step.toLocaleString("en")}`);
-    layout.time.setAttribute("aria-valuetext", layout.step.textContent!);
-    this.timings.draw = performance.now() - t;
+  function finish(words: string): void {
+    caption(words);
+    host.dataset.painted = String(updates);
   }
 
-  /** What is exact, what a preview, and what is not seen. */
-  private showFoot(): void {
-    const { projection } = this.state;
-    const cells = this.answers.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
+  function clear(): void {
+    painted = null;
+    const canvas = root.querySelector("canvas");
+    if (canvas) canvas.width = 1;
+  }
+
+  function repaint(): void {
+    if (painted) paintBasins(root.querySelector("canvas")!, painted, colors, getComputedStyle(root).getPropertyValue("--none").trim());
+  }
+
+  function paintTheme(): void {
+    root.classList.toggle("dark", state.theme === "dark" || (state.theme !== "light" && dark));
+    repaint();
+  }
+
+  function redraw(): void {
+    if (!answers) return;
+    const { point, source, projection, labels } = state;
+    const moments = answers.runs.map((run) => answers.moment(run, Math.round(part * (run.steps.length - 1))));
+    const scenes = SCENES.map(({ name, state: { title } }): Choice => [name, title!]);
+    if (!findScene(scene)) scenes.unshift(["", first.title ?? "this data"]);
+    const step = `step ${count(moments[0].step)}`;
+    const cells = answers.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
     const hidden = projection ? ` ${Math.round(100 * projection.hidden)} % of the squared distances between tokens lie outside the plane shown; tokens cannot be dragged.` : "";
-    write(this.layout.foot, `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}`);
+    render(root, [
+      ["header", {}, [
+        ["h2", {}, state.title ?? "Drag a token, watch the attractor move"],
+        ["div", { class: "tools" }, [
+          select("scene", scene, scenes, show),
+          button("↶", undo, { "aria-label": "undo", title: "undo (Ctrl+Z)", disabled: !past.length }),
+          button("↷", redo, { "aria-label": "redo", title: "redo (Ctrl+Shift+Z)", disabled: !future.length }),
+          button("Reset", () => replace(structuredClone(base))),
+          menu(menuOpen, (open) => {
+            menuOpen = open;
+            redraw();
+          }, saves),
+        ]],
+      ]],
+      ["p", { class: "point" }, [point, source && `(${source})`].filter(Boolean).join(" ")],
+      ["p", { class: "verdict" }, says],
+      controls(state, wide, (edit) => {
+        edit(state);
+        settle();
+      }),
+      ["div", { class: "row" }, [
+        figure("Tokens", projection ? projection.words : `drag; size: attention, bold: number, then score${labels ? " y⟨v, x⟩" : ""}`,
+          plane(answers, moments, reach, drag, change, settle)),
+        figure("Where training goes", diskWords, ["canvas"], disk(answers, moments, colors, drag, change)),
+      ]],
+      legend(answers),
+      ["div", { class: "time" }, [
+        button(playing ? "❚❚ pause" : "▶ play", play),
+        ["input", { type: "range", min: 0, max: 1, step: "any", value: String(part), "aria-label": "step of training", "aria-valuetext": step,
+          oninput: (event: Event) => {
+            pause();
+            part = (event.target as HTMLInputElement).valueAsNumber;
+            redraw();
+          } }],
+        ["output", {}, step],
+      ]],
+      ["div", { class: "lower" }, [
+        section("Attention", bars(answers, moments)),
+        ["section", {}, [charts(answers, moments)]],
+        section("Certificate", certificate(answers, moments, dragged ? "" : agreement(model.get("kernel"), answers))),
+      ]],
+      GUIDE,
+      panel(python, () => copy(python, "copied"), () => {
+        python = "";
+        redraw();
+      }),
+      ["p", { class: "foot" }, `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}`],
+      ["p", { class: "unseen", role: "status", "aria-live": "polite" }, said],
+    ]);
   }
 
-  private paintTheme(): void {
-    const { theme } = this.state;
-    const dark = theme === "dark" || (theme !== "light" && this.darkPage);
-    this.layout.root.classList.toggle("dark", dark);
-    this.basins.shade(getComputedStyle(this.layout.root).getPropertyValue("--none").trim());
+  /** Plays the path over time. */
+  function play(): void {
+    if (playing) return pause();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let begun = performance.now() - (part % 1) * PLAYED;
+    const go = (now: number): void => {
+      begun = Math.min(begun, now);
+      const played = Math.min(1, (now - begun) / PLAYED);
+      part = still ? Math.floor(played * 8) / 8 : played; // a few pictures, where motion is not wanted
+      playing = played < 1 ? requestAnimationFrame(go) : 0;
+      redraw();
+    };
+    playing = requestAnimationFrame(go);
+    redraw();
   }
 
-  private key(event: KeyboardEvent): void {
+  function pause(): void {
+    cancelAnimationFrame(playing);
+    playing = 0;
+  }
+
+  function keyPressed(event: KeyboardEvent): void {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== "z") return;
     if ((event.composedPath()[0] as Element).matches?.("input[type=number]")) return; // it has its own
     event.preventDefault();
     event.stopPropagation();
-    if (event.shiftKey) this.travel(this.future, this.past);
-    else this.travel(this.past, this.future);
+    (event.shiftKey ? redo : undo)();
   }
 
-  private python(): string {
-    const { predicted, problem, runs } = this.answers;
-    return pythonLines(this.state, predicted[0].selection, [...new Set(runs.map(({ norm }) => norm))], tied(problem.scores));
+  function copy(text: string, words: string): void {
+    navigator.clipboard?.writeText(text).catch(() => undefined);
+    say(words);
   }
 
-  private showPython(): void {
-    write(this.layout.code, this.python());
-    this.layout.panel.hidden = false;
-    this.layout.code.focus();
-  }
-
-  private async copyLink(): Promise<void> {
-    const link = location.href.split("#")[0] + addressOf(this.state, this.scene, this.base);
-    await navigator.clipboard?.writeText(link).catch(() => undefined);
-    this.layout.say("link copied");
-  }
-
-  private async savePicture(kind: "png" | "svg"): Promise<void> {
-    const { title, point, verdict, root } = this.layout;
-    const text = sheetSvg({
-      root, words: [title, point, verdict].map((element) => element.textContent!),
-      pictures: [{ svg: this.plane.element }, { svg: this.disk.svg, below: this.disk.canvas }],
-      bars: this.bars.element, charts: this.charts.pictures(), ...this.certificate.contents(),
-    });
-    if (kind === "svg") download("attractor.svg", new Blob([text], { type: "image/svg+xml" }));
-    else download("attractor.png", await pngOf(text));
+  /** Tells those who do not see it what came out, once it stands. */
+  function say(words: string): void {
+    clearTimeout(saying);
+    saying = window.setTimeout(() => {
+      said = words;
+      redraw();
+    }, 300);
   }
 }

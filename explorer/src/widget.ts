@@ -1,22 +1,24 @@
 // The module of the anywidget; on any page it fills the elements that ask for an explorer.
 
-import { Explorer } from "./explorer";
+import { explorerIn } from "./explorer";
 import { findScene, SCENES } from "./scenes";
 import type { Model, State } from "./state";
 
 export { SCENES };
 
-export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  return open(model, el).destroy;
-}
+export const render = ({ model, el }: { "model": Model; "el": HTMLElement }): (() => void) => open(model, el);
 
-function open(model: Model, el: HTMLElement, address = false, scene = ""): { destroy: () => void } {
+/** Returns what takes it away. */
+function open(model: Model, el: HTMLElement, address = false, scene = ""): () => void {
   const host = document.createElement("div");
   host.className = "attractor-explorer";
   el.append(host);
-  const explorer = new Explorer(host, model, address, scene);
+  const explorer = explorerIn(host, model, address, scene);
   Object.assign(host, { explorer });
-  return { destroy: () => { explorer.destroy(); host.remove(); } };
+  return () => {
+    explorer.destroy();
+    host.remove();
+  };
 }
 
 /** A model that lives on the page alone. */
@@ -39,12 +41,13 @@ export function pageModel(state: State): Model {
 export function mount(root: ParentNode = document): void {
   const all = root.querySelectorAll<HTMLElement>("[data-attractor-explorer]");
   for (const el of all) {
-    if (el.dataset.mounted) continue;
-    el.dataset.mounted = "1";
+    const { dataset } = el;
+    if (dataset.mounted) continue;
+    dataset.mounted = "1";
     const text = el.querySelector("script[type='application/json']")?.textContent;
-    const scene = findScene(el.dataset.attractorExplorer ?? "") ?? SCENES[0];
+    const scene = findScene(dataset.attractorExplorer!) ?? SCENES[0];
     const state = text ? (JSON.parse(text) as State) : structuredClone(scene.state);
-    open(pageModel(state), el, el.dataset.address !== undefined || all.length === 1, text ? "" : scene.name);
+    open(pageModel(state), el, dataset.address !== undefined || all.length === 1, text ? "" : scene.name);
   }
 }
 

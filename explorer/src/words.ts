@@ -1,9 +1,11 @@
 // Numbers, names and sentences as a reader wants them.
 
-import { saturated, type Answers, type Moment } from "./answers";
+import { isInfeasible, isSolved, sameSelection, type Answers, type Moment } from "./answers";
 import type { Attractor } from "./core/analysis";
-import { core } from "./mathematics";
-import type { LossName, NormName, OptimizerName, Parameterization } from "./state";
+import { bestTokens } from "./mathematics";
+import type { LossName, NormName, OptimizerName, Parameterization, Training } from "./state";
+
+export type Choice = [value: string, words: string];
 
 export const OPTIMIZERS: [OptimizerName, string][] = [
   ["normalized_gradient_descent", "normalized gradient descent"],
@@ -13,6 +15,8 @@ export const OPTIMIZERS: [OptimizerName, string][] = [
   ["greedy_coordinate_descent", "coordinate descent"],
   ["spectral_descent", "spectral descent"],
 ];
+
+export const optimizerWords = ({ optimizer }: Training): string => OPTIMIZERS.find(([name]) => name === optimizer)![1];
 
 export const LOSSES: LossName[] = ["logistic", "exponential", "linear"];
 
@@ -28,9 +32,9 @@ export function normWords(name: NormName, prompt: boolean): string {
   return name.startsWith("l_") ? `l${subscript(name.slice(2))}` : name;
 }
 
-export const subscript = (text: string): string => [...text].map((c) => "₀₁₂₃₄₅₆₇₈₉"[Number(c)] ?? c).join("");
+export const subscript = (text: string | number): string => [...String(text)].map((c) => "₀₁₂₃₄₅₆₇₈₉"[Number(c)] ?? c).join("");
 
-/** A number in few letters; what is near one as its difference from one. */
+/** A number in few letters. */
 export function number(x: number, short = false): string {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "–";
   const size = Math.abs(x);
@@ -41,6 +45,9 @@ export function number(x: number, short = false): string {
 
 export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
 
+export const count = (n: number): string => n.toLocaleString("en");
+export const steps = (n: number): string => `${count(n)} steps`;
+
 /** "tokens 0 and 2", "token 3": counted from zero, as in Python. */
 function tokens(kept: readonly number[]): string {
   if (kept.length === 1) return `token ${kept[0]}`;
@@ -48,84 +55,62 @@ function tokens(kept: readonly number[]): string {
 }
 
 /** Whether no token scores more than the ones kept. */
-export const best = (scores: number[][], kept: readonly number[]): boolean =>
-  scores.every((row, i) => row[kept[i]] >= Math.max(...row));
+export const isBest = ({ scores, kept }: Moment): boolean => scores.every((row, i) => row[kept[i]] >= Math.max(...row));
 
 /** Whether several tokens of a sequence share the best score. */
-export const tied = (scores: number[][]): boolean =>
-  scores.some((row) => core.bestTokens(row).length > 1);
+export const tied = (scores: number[][]): boolean => scores.some((row) => bestTokens(row).length > 1);
 
 /** What comes out, in a sentence or two. */
-export function verdict(answers: Answers, ends: Moment[]): string {
-  const { runs, predicted: [predicted], problem, state } = answers;
-  const what = problem.parameterization === "p" ? "prompt" : "matrix";
+export function verdict({ runs, ends, predicted: [predicted], problem, prompt, state }: Answers): string {
+  const what = prompt ? "prompt" : "matrix";
   const parts: string[] = [];
-  if (predicted.solution.status === "infeasible") {
-    parts.push(state.selection ? `No ${what} keeps ${tokens(predicted.selection)}: the constraints contradict each other.`
-      : `No ${what} keeps the best tokens: the constraints contradict each other.`);
-  } else if (predicted.solution.status !== "solved") parts.push("The margin problem is not settled.");
-  const settled = ends.every((end) => saturated(problem, end.attention));
-  const both = settled && ends.length > 1 && ends[0].kept.join() === ends[1].kept.join();
-  const margin = (end: Moment, k: number): string => {
-    const { attractor: { solution, selection }, norm } = runs[k];
-    const same = k === 0 && both && runs[1].norm === norm; // said once, with the second
-    return solution.status === "solved" && selection.join() === end.kept.join()
-      ? ratio(end.marginRatio) + (same ? "" : ` in ${normWords(norm, what === "prompt")}`) : "";
-  };
-  if (both) {
-    const margins = ends.map(margin).filter(Boolean).join(" and ");
-    parts.push(`Both keep ${tokens(ends[0].kept)}, ${best(ends[0].scores, ends[0].kept) ? "the best" : "not the best"}${margins && `; margin ratio ${margins}`}.`);
-  } else ends.forEach((end, k) => {
-    const who = runs.length > 1 ? ["The first training", "the second"][k] : "Training";
-    if (!saturated(problem, end.attention)) {
-      const sequence = problem.keys.length > 1 ? " in one of the sequences" : "";
-      const size = normWords(runs[k].norm, what === "prompt");
-      const verb = predicted.solution.status === "infeasible" ? "does not saturate" : "has not saturated";
-      parts.push(`${runs.length > 1 ? who : "Attention"} ${verb}: after ${steps(end.step)} its largest weight${sequence} is ${leastShare(problem.keys, end.attention)}, at a norm of ${number(end.norm)} in ${size}.`);
-      return;
-    }
-    const good = best(end.scores, end.kept) ? "the best" : "not the best";
-    const kept = `${who} keeps ${tokens(end.kept)}, ${good}`;
-    parts.push(`${kept}${margin(end, k) && `; margin ratio ${margin(end, k)}`}.`);
+  const infeasible = isInfeasible(predicted);
+  if (infeasible) {
+    parts.push(`No ${what} keeps ${state.selection ? tokens(predicted.selection) : "the best tokens"}: the constraints contradict each other.`);
+  } else if (!isSolved(predicted)) parts.push("The margin problem is not settled.");
+  const two = ends.length > 1;
+  const both = two && ends.every(({ saturated }) => saturated) && sameSelection(ends[0].kept, ends[1].kept);
+  const norm = (k: number): string => normWords(runs[k].norm, prompt);
+  const margins = ends.map(({ kept, marginRatio }, k) => {
+    const { attractor } = runs[k];
+    const same = k === 0 && both && norm(0) === norm(1); // said once, with the second
+    return isSolved(attractor) && sameSelection(attractor.selection, kept) ? ratio(marginRatio) + (same ? "" : ` in ${norm(k)}`) : "";
   });
-  runs.forEach(({ ended, reason }, k) => {
+  const keep = (who: string, end: Moment, margin: string): void => {
+    parts.push(`${who} ${tokens(end.kept)}, ${isBest(end) ? "" : "not "}the best${margin && `; margin ratio ${margin}`}.`);
+  };
+  if (both) keep("Both keep", ends[0], margins.filter(Boolean).join(" and "));
+  else ends.forEach((end, k) => {
+    const who = two && ["The first training", "the second"][k];
+    if (end.saturated) return keep(`${who || "Training"} keeps`, end, margins[k]);
+    const sequence = problem.keys.length > 1 ? " in one of the sequences" : "";
+    parts.push(`${who || "Attention"} ${infeasible ? "does not saturate" : "has not saturated"}: after ${steps(end.step)} its largest weight${sequence} is ${(100 * end.share).toFixed(0)} %, at a norm of ${number(end.norm)} in ${norm(k)}.`);
+  });
+  runs.forEach(({ ended, reason, training }, k) => {
     if (ended < 0) return;
-    const who = runs.length > 1 ? ["The first", "The second"][k] : "It";
-    const gap = `, at a gap of ${number(ends[k].scoreGap, true)} between attention scores`;
-    const why = { stationary: `${runs[k].training.plain ? gap : ""}: its gradient is zero`, "below rounding": ": no digit changes any more" }[reason] ?? "";
-    parts.push(reason === "diverged" ? `${who} diverged at step ${ended}.` : `${who} came to stand at step ${ended.toLocaleString("en")}${why}.`);
+    const gap = training.plain ? `, at a gap of ${number(ends[k].scoreGap, true)} between attention scores` : "";
+    const why = reason === "stationary" ? `${gap}: its gradient is zero` : ": no digit changes any more";
+    parts.push(`${two ? ["The first", "The second"][k] : "It"} ${
+      reason === "diverged" ? `diverged at step ${ended}` : `came to stand at step ${count(ended)}${why}`}.`);
   });
   if (tied(problem.scores)) parts.push("Tokens that share the best score put no constraint on each other.");
   return parts.join(" ").replace(/\. the second/g, "; the second");
 }
 
-function leastShare(keys: number[][][], attention: ArrayLike<number>): string {
-  let place = 0;
-  const shares = keys.map((row) => {
-    let top = 0;
-    row.forEach(() => { top = Math.max(top, attention[place++]); });
-    return top;
-  });
-  return `${(100 * Math.min(...shares)).toFixed(0)} %`;
-}
-
-export const steps = (n: number): string => `${n.toLocaleString("en")} steps`;
-
-export function ratio(x: number): string {
+function ratio(x: number): string {
   if (!Number.isFinite(x)) return "–";
   return x > 0.9995 && x < 1 ? `1 − ${(1 - x).toExponential(1)}` : x.toFixed(4);
 }
 
-/** The multipliers that combine constraints into a contradiction: sequence, token kept and token left. */
-export function contradiction({ solution, problem, selection }: Attractor): string {
-  const largest = Math.max(...solution.multipliers);
-  const total = solution.multipliers.reduce((a, b) => a + b, 0);
-  const parts: string[] = [];
-  solution.multipliers.forEach((m, j) => {
-    if (!(m > 1e-9 * largest)) return;
-    const i = problem.sequence[j];
-    const x = (t: number): string => `x${subscript(`${i}${i > 9 || t > 9 ? "," : ""}${t}`)}`;
-    parts.push(`${(m / total).toFixed(2)} (${x(selection[i])} − ${x(problem.token[j])})`);
-  });
-  return `${parts.join(" + ")} = 0`;
+/** The constraints that multipliers combine into a contradiction, each with its share. */
+export function contradicting({ solution: { multipliers }, constraints }: Attractor): { i: number; t: number; share: number }[] {
+  const total = multipliers.reduce((a, b) => a + b, 0);
+  return constraints.flatMap(({ sequence: i, token: t }, j) =>
+    (multipliers[j] > 1e-9 * Math.max(...multipliers) ? [{ i, t, share: multipliers[j] / total }] : []));
 }
+
+/** The multipliers that combine constraints into a contradiction: sequence, token kept and token left. */
+export const contradiction = (attractor: Attractor): string => `${contradicting(attractor).map(({ i, t, share }) => {
+  const x = (token: number): string => `x${subscript(`${i}${i > 9 || token > 9 ? "," : ""}${token}`)}`;
+  return `${share.toFixed(2)} (${x(attractor.selection[i])} − ${x(t)})`;
+}).join(" + ")} = 0`;

@@ -9,7 +9,7 @@ test("basins, cell by cell", () => {
   const table = [];
   let wrong = 0;
   for (const { problem, training, extent, resolution: n, steps, most, selections, basin } of reference("basins")) {
-    const basins = new core.Basins(problem, training);
+    const basins = core.basinsOf(problem, training);
     const begun = process.cpuUsage();
     let differ = 0;
     let unsettled = 0;

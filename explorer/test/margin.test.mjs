@@ -11,9 +11,8 @@ test("margin problems of the reference", () => {
   const answers = [];
   const differences = [];
   for (const [number, one] of reference("margin").entries()) {
-    const constraints = core.constraints(one.problem, core.optimalTokens(one.problem), one.problem.supports);
     const norm = core.parseNorm(one.norm);
-    const solution = core.solve(constraints, norm);
+    const { solution } = core.attractorOf(one.problem, norm, core.optimalTokens(one.problem), one.problem.supports);
     const row = (table[`${one.problem.parameterization} ${one.norm}`] ??= { problems: 0, infeasible: 0, gap: 0, value: 0, theirGap: 0 });
     row.problems++;
     const { value, lower, feasible, evidence = {} } = solution;
@@ -35,7 +34,7 @@ test("margin problems of the reference", () => {
     if (off > 1e-9 + one.gap) differences.push({ number, off, ...one, problem: undefined, mine: solution.value });
     assert.ok(solution.lower <= one.value * (1 + 1e-15), `${number}: a bound above the library's value`);
     assert.ok(one.lower <= solution.value * (1 + 1e-15), `${number}: a value below the library's bound`);
-    const unique = solution.norm.kind === "lp" && solution.norm.p > 1 && solution.norm.p < Infinity;
+    const unique = !norm.schatten && norm.p > 1 && norm.p < Infinity;
     if (!unique || one.gap > 1e-12) continue;
     const support = solution.support.flatMap((s, j) => (s ? [j] : []));
     row.supports = (row.supports ?? 0) + 1;

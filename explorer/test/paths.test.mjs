@@ -14,9 +14,10 @@ const random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483
 
 /** The same training with every gradient off by a rounding. */
 function jittered({ problem, training, start, steps }) {
-  const gradient = new core.Gradient(problem, training.plain);
+  const gradient = core.gradientOf(problem, training.plain);
   const w = Float64Array.from(start);
-  const step = core.makeStep(training, gradient, start);
+  const { begin, step } = core.stepperOf(training, gradient);
+  begin(start);
   const points = [];
   let done = 0;
   for (const until of steps) {
@@ -40,7 +41,7 @@ test("paths", () => {
     const { problem, training, start, steps, points } = one;
     const path = core.train(problem, training, start, Int32Array.from(steps));
     assert.equal(path.reason !== "", one.status !== "0", `${number}: ${path.reason}, but ${one.status} in the library`);
-    const own = steps.map((_, r) => Array.from(path.parameters.subarray(r * path.parameterSize, (r + 1) * path.parameterSize)));
+    const own = steps.map((_, r) => Array.from(path.parameters.subarray(r * start.length, (r + 1) * start.length)));
     const shaken = Array.from({ length: JITTERS }, () => jittered(one));
     const row = (table[`${problem.parameterization} ${training.optimizer}`] ??= { runs: 0, whole: 0, steps: Infinity, worst: 0 });
     row.runs++;

@@ -3,17 +3,12 @@
 // On every set the problem is one of equalities, in coordinates of an orthonormal basis of its rows.
 
 import { accumulate, innerProduct } from "./double_double";
-import { eliminate, vector } from "./linear";
-import { lpNorm } from "./norms";
+import { add, combine, dot, eliminate, vector, type Vector } from "./linear";
+import type { Answer } from "./margin";
+import { dualExponent, lpNorm } from "./norms";
 
-/** Constraints <row_j + low_j, w> >= bound_j, bounds zero or positive. */
-export interface Rows {
-  size: number;
-  count: number;
-  rows: Float64Array;
-  low: Float64Array;
-  bounds: Float64Array;
-}
+/** <row + low, w> >= bound, the bound zero or positive. */
+export interface Row { row: Vector; low: Vector; bound: number }
 
 /** The part of a unit row, beyond others, that rounding alone can make. */
 const DEPENDENT = 4e-15;
@@ -24,12 +19,8 @@ const NEGLIGIBLE = 1e-12;
 const EXCHANGES = 400;
 const NEWTON_STEPS = 200;
 
-export interface ActiveSet {
-  /** The solution in twice the working precision, w + wl. */
-  w: Float64Array;
-  wl: Float64Array;
-  /** Multipliers of the constraints: of the solution, or of a combination that comes to nothing. */
-  multipliers: Float64Array;
+/** Multipliers are those of the solution, or of a combination that comes to nothing. */
+export interface ActiveSet extends Answer {
   /** Constraints that some combination brings to nothing, where that was found. */
   conflict(): number[] | null;
   /** Measures w_k in units of its weight from now on: w = weights x, and the norm is that of x. */
@@ -39,18 +30,15 @@ export interface ActiveSet {
 }
 
 /** Works on one problem, again and again: each solution is where the next one starts. */
-export function activeSet({ size: d, count: m, rows, low, bounds }: Rows): ActiveSet {
-  const [w, wl, u, y, weights] = [vector(d), vector(d), vector(d), vector(d), vector(d)];
-  const multipliers = vector(m);
-  const length = vector(m); // of rows in units of the weights
-  const a = vector(m * d); // unit rows
-  const c = vector(m); // bounds in units of w, for unit rows
-  const mu = vector(m); // multipliers of unit rows
-  const [target, change] = [vector(d + 1), vector(d + 1)];
-  const q = vector(d * d); // orthonormal rows: of the set first, then of its complement
-  const r = vector(d * d); // set = R^T Q, upper triangular by columns
-  const spread = Float64Array.from({ length: m }, (_, j) => lpNorm(1, rows.subarray(j * d, j * d + d)));
-  const set: number[] = [];
+export function activeSet(rows: readonly Row[], d: number): ActiveSet {
+  const [w, wl, weights] = [vector(d), vector(d), vector(d)];
+  const multipliers = vector(rows.length);
+  const mu = vector(rows.length); // multipliers of unit rows
+  const spread = rows.map(({ row }) => lpNorm(1, row));
+  let units: { row: Vector; length: number; bound: number }[] = []; // rows in units of the weights, of length one
+  let set: number[] = [];
+  let basis: Vector[] = []; // orthonormal rows, of the set
+  let parts: Vector[] = []; // of every row of the set, along those
   let conflict: number[] | null = null;
   let unit = 1;
   weigh(vector(d).fill(1));
@@ -58,320 +46,252 @@ export function activeSet({ size: d, count: m, rows, low, bounds }: Rows): Activ
 
   function weigh(given: ArrayLike<number>): void {
     weights.set(given);
-    let most = 0;
-    for (let j = 0; j < m; j++) {
-      let top = 0;
-      for (let k = 0; k < d; k++) top = Math.max(top, Math.abs((a[j * d + k] = rows[j * d + k] * weights[k])));
-      let sum = 0;
-      for (let k = 0; k < d && top > 0; k++) sum += (a[j * d + k] / top) ** 2;
-      length[j] = top * Math.sqrt(sum);
-      if (top === 0 && bounds[j] > 0) conflict = [j];
-      if (top === 0) continue;
-      for (let k = 0; k < d; k++) a[j * d + k] /= length[j];
-      most = Math.max(most, bounds[j] / length[j]);
-    }
+    const scaled = rows.map(({ row, bound }) => {
+      const weighed = row.map((x, k) => x * weights[k]);
+      const length = lpNorm(2, weighed);
+      return { row: weighed.map((x) => x / (length || 1)), length, bound: length > 0 ? bound / length : -1 };
+    });
+    const nothing = scaled.findIndex(({ length }, j) => length === 0 && rows[j].bound > 0);
+    if (nothing >= 0) conflict = [nothing];
+    const most = Math.max(...scaled.map(({ bound }) => bound));
     unit = most > 0 ? 2 ** Math.round(Math.log2(most)) : 1;
-    for (let j = 0; j < m; j++) {
-      c[j] = length[j] > 0 ? bounds[j] / length[j] / unit : -1;
-      mu[j] = (multipliers[j] * length[j]) / unit;
-    }
+    units = scaled.map((one) => ({ ...one, bound: one.bound / unit }));
+    units.forEach(({ length }, j) => (mu[j] = (multipliers[j] * length) / unit));
   }
 
   function solve(p: number): boolean {
-    if (conflict) return true;
-    reach(p);
+    if (!conflict) reach(p);
     for (let exchange = 0; !conflict; exchange++) {
       if (exchange === EXCHANGES) return false;
-      let worst = 0;
-      let next = -1;
-      const longest = lpNorm(Infinity, w);
-      for (let j = 0; j < m; j++) {
-        let margin = 0;
-        for (let k = 0; k < d; k++) margin += rows[j * d + k] * w[k];
-        const short = (bounds[j] - margin) / length[j];
-        const rounding = (ROUNDING * spread[j] * longest) / length[j];
-        if (short > worst && short > rounding && c[j] >= 0 && !set.includes(j)) [worst, next] = [short, j];
+      let next = shortest(false);
+      if (next < 0) next = shortest(true);
+      if (next < 0) {
+        units.forEach(({ length }, j) => (multipliers[j] = length > 0 ? (mu[j] / length) * unit : 0));
+        break;
       }
-      if (next < 0) next = shortest();
-      if (next < 0) break;
       mu[next] = 0;
       set.push(next);
       reach(p);
     }
-    if (conflict) return true;
-    for (let j = 0; j < m; j++) multipliers[j] = length[j] > 0 ? (mu[j] / length[j]) * unit : 0;
     return true;
   }
 
-  /** The constraint that falls short by most, in twice the working precision. */
-  function shortest(): number {
+  /** The constraint that falls short by most, if by more than rounding; where `fine`, in twice the working precision. */
+  function shortest(fine: boolean): number {
     const longest = lpNorm(Infinity, w);
     let next = -1;
     let worst = 0;
-    for (let j = 0; j < m; j++) {
-      if (c[j] < 0 || set.includes(j)) continue;
-      const free = bounds[j] === 0;
-      const size = free ? spread[j] * longest : 1;
-      const short = (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / size;
-      if (short > worst && short > (free ? 1e-15 : 1e-13)) [worst, next] = [short, j];
-    }
+    rows.forEach(({ row, low, bound }, j) => {
+      const { length } = units[j];
+      if (length === 0 || set.includes(j)) return;
+      const size = spread[j] * longest;
+      const short = bound - (fine ? innerProduct(row, low, w, wl) : dot(row, w));
+      const rounding = !fine ? ROUNDING * size : bound ? 1e-13 : 1e-15 * size;
+      if (short > rounding && short / length > worst) [worst, next] = [short / length, j];
+    });
     return next;
   }
 
   /** Goes to the solution of equalities on the set, and drops what gets in the way. */
   function reach(p: number): void {
     for (;;) {
-      const k = set.length;
-      if (!factorize()) {
-        // The last row is a combination of the others: along it the dual objective grows linearly.
-        const largest = combination();
-        let step = Infinity;
-        let blocked = -1;
-        for (let i = 0; i < k - 1; i++) {
-          if (change[i] >= -NEGLIGIBLE * largest) continue;
-          const length = -mu[set[i]] / change[i];
-          if (length < step) [step, blocked] = [length, i];
-        }
-        if (blocked < 0) {
-          conflict = set.filter((_, i) => i === k - 1 || change[i] > NEGLIGIBLE * largest);
-          multipliers.fill(0);
-          for (let i = 0; i < k; i++) multipliers[set[i]] = Math.max(0, change[i]) / length[set[i]];
-          return;
-        }
-        for (let i = 0; i < k; i++) mu[set[i]] = Math.max(0, mu[set[i]] + step * change[i]);
-        mu[set[blocked]] = 0;
-        set.splice(blocked, 1);
-        continue;
-      }
-      onFace(p);
       let step = 1;
       let blocked = -1;
-      for (let i = 0; i < k; i++) {
-        const from = mu[set[i]];
-        if (target[i] > 0) continue;
-        const length = from > 0 ? from / (from - target[i]) : 0;
-        if (length < step || blocked < 0) [step, blocked] = [Math.min(length, 1), i];
+      let change: Vector;
+      if (factorize()) {
+        const target = onFace(p);
+        change = target.map((x, i) => x - mu[set[i]]);
+        target.forEach((x, i) => {
+          const from = mu[set[i]];
+          const length = from > 0 ? from / (from - x) : 0;
+          if (!(x > 0) && (length < step || blocked < 0)) [step, blocked] = [Math.min(length, 1), i];
+        });
+      } else {
+        // The last row is a combination of the others: along it the dual objective grows linearly.
+        change = combination();
+        const nothing = NEGLIGIBLE * lpNorm(Infinity, change);
+        step = Infinity;
+        change.forEach((x, i) => {
+          const length = -mu[set[i]] / x;
+          if (x < -nothing && length < step) [step, blocked] = [length, i];
+        });
+        if (blocked < 0) {
+          multipliers.fill(0);
+          set.forEach((j, i) => (multipliers[j] = Math.max(0, change[i]) / units[j].length));
+          conflict = set.filter((_, i) => change[i] > nothing);
+          return;
+        }
       }
-      for (let i = 0; i < k; i++) mu[set[i]] += step * (target[i] - mu[set[i]]);
+      set.forEach((j, i) => (mu[j] = Math.max(0, mu[j] + step * change[i])));
       if (blocked < 0) return;
       mu[set[blocked]] = 0;
       set.splice(blocked, 1);
     }
   }
 
-  /** Orthonormal rows and triangle of the set; false where the last row depends on the others. */
+  /** Orthonormal rows of the set, and its parts along them; false where the last row depends on the others. */
   function factorize(): boolean {
-    r.fill(0);
-    for (let i = 0; i < set.length; i++) {
-      const whole = i < d;
-      const row = y;
-      for (let k = 0; k < d; k++) row[k] = a[set[i] * d + k];
-      const left = project(row, Math.min(i, d), whole ? i : -1);
-      if (!whole || left <= DEPENDENT) return false;
-      r[i * d + i] = left;
-      for (let k = 0; k < d; k++) q[i * d + k] = row[k] / left;
-    }
-    return true;
+    [basis, parts] = [[], []];
+    return set.every((j, i) => {
+      const row = units[j].row.slice();
+      const own = vector(d + 1);
+      const left = project(row, own);
+      parts.push(own);
+      if (i >= d || left <= DEPENDENT) return false;
+      own[i] = left;
+      basis.push(row.map((x) => x / left));
+      return true;
+    });
   }
 
-  /** Takes out of a row its parts along the first `count` of Q, twice; they go to column `column` of R. */
-  function project(row: Float64Array, count: number, column: number): number {
-    for (let i = 0; i < count; i++) change[i] = 0;
+  /** Takes out of a row what lies along the basis, twice, and adds it to `own`; returns the length of what is left. */
+  function project(row: Vector, own: Vector): number {
     for (let again = 0; again < 2; again++) {
-      for (let i = 0; i < count; i++) {
-        let part = 0;
-        for (let k = 0; k < d; k++) part += q[i * d + k] * row[k];
-        change[i] += part;
-        if (column >= 0) r[i * d + column] += part;
-        for (let k = 0; k < d; k++) row[k] -= part * q[i * d + k];
-      }
+      basis.forEach((other, i) => {
+        const part = dot(other, row);
+        own[i] += part;
+        add(row, -part, other);
+      });
     }
-    let sum = 0;
-    for (let k = 0; k < d; k++) sum += row[k] ** 2;
-    return Math.sqrt(sum);
+    return lpNorm(2, row);
   }
 
-  /** change: how the last row of the set and the others combine to nothing; the largest entry. */
-  function combination(): number {
-    const k = set.length - 1;
-    // The parts of the last row are in `change`; R^-1 of them are its coordinates.
-    let largest = 1;
-    for (let i = k - 1; i >= 0; i--) {
-      for (let j = i + 1; j < k; j++) change[i] -= r[i * d + j] * change[j];
-      change[i] /= r[i * d + i];
-    }
-    for (let i = 0; i < k; i++) {
-      change[i] = -change[i];
-      largest = Math.max(largest, Math.abs(change[i]));
-    }
-    change[k] = 1;
-    return largest;
+  /** The coordinates along the basis of what has these inner products with the set. */
+  function coordinates(products: readonly number[]): Vector {
+    const u = vector(products.length);
+    products.forEach((x, i) => (u[i] = (x - dot(u.subarray(0, i), parts[i])) / parts[i][i]));
+    return u;
   }
 
-  /** The least w with equality on the set, and in `target` its multipliers. */
-  function onFace(p: number): void {
+  /** The combination of the first `count` rows of the set that has these coordinates. */
+  function multiples(u: ArrayLike<number>, count: number): Vector {
+    const x = vector(count);
+    for (let i = count - 1; i >= 0; i--) {
+      let sum = u[i];
+      for (let j = i + 1; j < count; j++) sum -= parts[j][i] * x[j];
+      x[i] = sum / parts[i][i];
+    }
+    return x;
+  }
+
+  /** How the last row of the set and the others combine to nothing. */
+  function combination(): Vector {
+    const last = set.length - 1;
+    return Float64Array.of(...multiples(parts[last], last).map((x) => -x), 1);
+  }
+
+  /** Writes the least w with equality on the set, and returns its multipliers. */
+  function onFace(p: number): Vector {
     const k = set.length;
-    for (let i = 0; i < k; i++) {
-      u[i] = c[set[i]];
-      for (let j = 0; j < i; j++) u[i] -= r[j * d + i] * u[j];
-      u[i] /= r[i * d + i];
-    }
-    for (let b = 0; b < d; b++) {
-      w[b] = wl[b] = 0;
-      for (let i = 0; i < k; i++) w[b] += q[i * d + b] * u[i];
-    }
-    if (p === 2) y.set(w);
-    else if (k === 0) y.fill(0);
-    else if (p < 2 && k < d) {
-      // max <u, v> - ||Q^T v||_q^2 / 2, whose slope is w
-      leastPower(q, 0, k, d, null, u, p / (p - 1), y);
-      slope(y, p / (p - 1), w);
-    } else {
-      if (k < d) {
-        complete(k);
-        leastPower(q, k, d - k, d, w.slice(), null, p, w);
+    const u = coordinates(set.map((j) => units[j].bound));
+    let x = combine(u, basis, d);
+    let y = x;
+    if (p !== 2 && k > 0) {
+      if (p < 2 && k < d) {
+        // max <u, v> - ||sum_i v_i q_i||_q^2 / 2, whose slope is w
+        y = leastPower(basis, vector(d), u, dualExponent(p));
+        x = slope(y, dualExponent(p));
+      } else {
+        if (k < d) x = leastPower(complement(), x, vector(d), p);
+        y = slope(x, p);
       }
-      slope(w, p, y);
     }
-    for (let i = k - 1; i >= 0; i--) {
-      target[i] = 0;
-      for (let b = 0; b < d; b++) target[i] += q[i * d + b] * y[b];
-      for (let j = i + 1; j < k; j++) target[i] -= r[i * d + j] * target[j];
-      target[i] /= r[i * d + i];
-    }
-    for (let b = 0; b < d; b++) w[b] *= unit * weights[b];
+    x.forEach((part, b) => (w[b] = part * unit * weights[b]));
+    wl.fill(0);
     // What rounding left of the equalities is taken out, in twice the working precision.
-    for (let again = 0; again < 3; again++) {
-      let most = 0;
-      for (let i = 0; i < k; i++) {
-        const j = set[i];
-        u[i] = (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / length[j];
-        if (bounds[j] > 0) most = Math.max(most, Math.abs(u[i] * length[j]));
-        for (let j = 0; j < i; j++) u[i] -= r[j * d + i] * u[j];
-        u[i] /= r[i * d + i];
-      }
-      for (let b = 0; b < d; b++) {
-        change[b] = 0;
-        for (let i = 0; i < k; i++) change[b] += weights[b] * q[i * d + b] * u[i];
-      }
-      accumulate(w, wl, change.subarray(0, d));
-      if (most < 1e-12) break;
+    for (let again = 0, most = 1; again < 3 && most >= 1e-12; again++) {
+      most = 0;
+      const left = coordinates(set.map((j) => {
+        const { row, low, bound } = rows[j];
+        const short = bound - innerProduct(row, low, w, wl);
+        if (bound > 0) most = Math.max(most, Math.abs(short));
+        return short / units[j].length;
+      }));
+      accumulate(w, wl, combine(left, basis, d).map((part, b) => part * weights[b]));
     }
+    return multiples(basis.map((row) => dot(row, y)), k);
   }
 
-  /** Rows of Q beyond the first k: an orthonormal basis of what is orthogonal to the set. */
-  function complete(k: number): void {
-    for (let i = k; i < d; i++) {
+  /** An orthonormal basis of what is orthogonal to the set. */
+  function complement(): Vector[] {
+    const own = basis.slice();
+    while (basis.length < d) {
       let most = 0;
+      let best = vector(d);
       for (let b = 0; b < d; b++) {
-        y.fill(0);
-        y[b] = 1;
-        const left = project(y, i, -1);
-        if (!(left > most)) continue;
-        most = left;
-        for (let c = 0; c < d; c++) q[i * d + c] = y[c] / left;
+        const axis = vector(d);
+        axis[b] = 1;
+        const left = project(axis, vector(d));
+        if (left > most) [most, best] = [left, axis.map((x) => x / left)];
       }
+      basis.push(best);
     }
+    const found = basis.slice(own.length);
+    basis = own;
+    return found;
   }
 }
 
 /** The gradient of ||x||_p^2 / 2. */
-export function slope(x: Float64Array, p: number, out: Float64Array): number {
-  let top = 0;
-  for (let k = 0; k < x.length; k++) top = Math.max(top, Math.abs(x[k]));
-  if (top === 0) {
-    out.fill(0);
-    return 0;
-  }
-  let sum = 0;
-  for (let k = 0; k < x.length; k++) sum += (Math.abs(x[k]) / top) ** p;
-  const norm = top * sum ** (1 / p);
-  for (let k = 0; k < x.length; k++) out[k] = norm * Math.sign(x[k]) * (Math.abs(x[k]) / norm) ** (p - 1);
-  return norm;
+function slope(x: Vector, p: number): Vector {
+  const norm = lpNorm(p, x);
+  return x.map((part) => (norm ? norm * Math.sign(part) * (Math.abs(part) / norm) ** (p - 1) : 0));
 }
 
-/**
- * The x = base + sum_i z_i q_{first + i} that is least in ||x||_p^2 / 2 - <u, z>, p > 2, by Newton's
- * method; written over `x`.
- */
-function leastPower(
-  q: Float64Array, first: number, count: number, d: number,
-  base: Float64Array | null, u: Float64Array | null, p: number, x: Float64Array,
-): void {
-  const [z, step, slopes] = [vector(count), vector(count), vector(count)];
-  const [g, trial] = [vector(d), vector(d)];
-  const [h, whole] = [vector(count * count), vector(count * count)];
-  /** Writes the x of z + length step, and returns <u, z + length step>. */
-  const place = (length: number, out: Float64Array): number => {
-    let linear = 0;
-    for (let b = 0; b < d; b++) out[b] = base ? base[b] : 0;
-    for (let i = 0; i < count; i++) {
-      const part = z[i] + length * step[i];
-      if (u) linear += u[i] * part;
-      for (let b = 0; b < d; b++) out[b] += q[(first + i) * d + b] * part;
-    }
-    return linear;
-  };
-  const newton = (p: number): void => {
-    let linear = place(0, x);
-    let norm = slope(x, p, g);
-    if (u) {
-      // The best multiple of the start.
-      for (let i = 0; i < count; i++) z[i] *= linear / (norm * norm);
-      linear = place(0, x);
-      norm = slope(x, p, g);
-    }
-    for (let steps = 0; steps < NEWTON_STEPS; steps++) {
-      let most = 0;
-      for (let i = 0; i < count; i++) {
-        let sum = 0;
-        for (let b = 0; b < d; b++) sum += q[(first + i) * d + b] * g[b];
-        trial[i] = sum / norm;
-        slopes[i] = (u ? u[i] : 0) - sum;
-        most = Math.max(most, Math.abs(slopes[i]));
-      }
-      if (!(most > 1e-16 * norm)) return;
-      for (let i = 0; i < count; i++) {
-        for (let j = 0; j < count; j++) whole[i * count + j] = (2 - p) * trial[i] * trial[j];
-      }
-      for (let b = 0; b < d; b++) {
-        const curve = (p - 1) * (Math.abs(x[b]) / norm) ** (p - 2);
-        for (let i = 0; i < count; i++) {
-          for (let j = 0; j < count; j++) whole[i * count + j] += q[(first + i) * d + b] * curve * q[(first + j) * d + b];
-        }
-      }
-      // Where entries vanish there is next to no curvature, and slopes are rounding.
-      let top = 0;
-      for (let i = 0; i < count; i++) top = Math.max(top, whole[i * count + i]);
-      let falls = 0;
-      for (let ridge = 1e-14 * top; !(falls > 0); ridge *= 100) {
-        if (!(ridge < Infinity)) return;
-        h.set(whole);
-        step.set(slopes);
-        for (let i = 0; i < count; i++) h[i * count + i] += ridge;
-        falls = 0;
-        if (eliminate(h, step)) for (let i = 0; i < count; i++) falls += slopes[i] * step[i];
-      }
-      let length = 1;
-      for (; ; length /= 2) {
-        if (length < 1e-10) return step.fill(0), undefined;
-        const along = place(length, trial);
-        const size = slope(trial, p, g);
-        const fell = (norm - size) * (norm + size) / 2 + (along - linear);
-        if (!(fell >= 1e-4 * length * falls) && (length < 1 || falls > 1e-13 * norm * norm)) continue;
-        [linear, norm] = [along, size];
-        break;
-      }
-      for (let i = 0; i < count; i++) z[i] += length * step[i];
-      step.fill(0);
-      x.set(trial);
-      if (falls < 1e-30 * norm * norm) return;
-    }
-  };
-  if (u) z.set(u.subarray(0, count));
+/** The x = base + sum_i z_i basis_i that is least in ||x||_p^2 / 2 - <u, z>, p > 2, by Newton's method. */
+function leastPower(basis: Vector[], base: Vector, u: Vector, p: number): Vector {
+  const count = basis.length;
+  const at = (z: Vector): Vector => combine(z, basis, base.length).map((part, b) => base[b] + part);
+  const z = Float64Array.from(basis, (_, i) => u[i]);
   // Large powers are approached by doubling: far from the solution their curvature is lost.
   for (let power = Math.min(p, 4); ; power = Math.min(p, 2 * power)) {
     newton(power);
-    if (power === p) return;
+    if (power === p) return at(z);
+  }
+
+  function newton(p: number): void {
+    let x = at(z);
+    let norm = lpNorm(p, x);
+    const linear = dot(z, u);
+    if (linear) {
+      // The best multiple of the start.
+      z.forEach((part, i) => (z[i] = part * (linear / (norm * norm))));
+      x = at(z);
+      norm = lpNorm(p, x);
+    }
+    for (let steps = 0; steps < NEWTON_STEPS; steps++) {
+      const g = slope(x, p);
+      const along = basis.map((row) => dot(row, g));
+      const slopes = Float64Array.from(along, (part, i) => u[i] - part);
+      if (!(lpNorm(Infinity, slopes) > 1e-16 * norm)) return;
+      const curve = x.map((part) => (p - 1) * (Math.abs(part) / norm) ** (p - 2));
+      const whole = basis.map((row, i) => {
+        const curved = row.map((part, b) => part * curve[b]);
+        return Float64Array.from(basis, (other, j) => dot(curved, other) + ((2 - p) * along[i] * along[j]) / norm / norm);
+      });
+      // Where entries vanish there is next to no curvature, and slopes are rounding.
+      let ridge = 1e-14 * Math.max(...whole.map((row, i) => row[i]));
+      let step: Vector;
+      let falls = 0;
+      for (;; ridge *= 100) {
+        if (!(ridge < Infinity)) return;
+        step = slopes.slice();
+        const solved = eliminate(whole.map((row, i) => row.map((part, j) => (i === j ? part + ridge : part))), step);
+        falls = solved ? dot(slopes, step) : 0;
+        if (falls > 0) break;
+      }
+      for (let length = 1; ; length /= 2) {
+        if (length < 1e-10) return;
+        const trial = z.map((part, i) => part + length * step[i]);
+        const there = at(trial);
+        const size = lpNorm(p, there);
+        const fell = (norm - size) * (norm + size) / 2 + length * dot(step, u);
+        if (!(fell >= 1e-4 * length * falls) && (length < 1 || falls > 1e-13 * norm * norm)) continue;
+        z.set(trial);
+        [x, norm] = [there, size];
+        break;
+      }
+      if (falls < 1e-30 * norm * norm) return;
+    }
   }
 }

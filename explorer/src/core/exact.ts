@@ -1,8 +1,8 @@
 // Contradictions of constraints, decided without rounding: floating-point numbers are integers
 // times a power of two.
 
-import type { Rows } from "./active_set";
-import { vector } from "./linear";
+import type { Row } from "./active_set";
+import { vector, type Vector } from "./linear";
 
 /** x = mantissa * 2^exponent. */
 function parts(x: number): [bigint, number] {
@@ -12,12 +12,11 @@ function parts(x: number): [bigint, number] {
 }
 
 /** Rows as integers, each multiplied by a power of two of its own: it does not matter here. */
-function integers({ rows, low, size }: Rows, j: number): { entries: bigint[]; exponent: number } {
-  const terms = Array.from({ length: size }, (_, k) => [parts(rows[j * size + k]), parts(low[j * size + k])]);
+function integers({ row, low }: Row): { entries: bigint[]; exponent: number } {
+  const terms = Array.from(row, (x, k) => [parts(x), parts(low[k])]);
   const used = terms.flat().filter(([m]) => m !== 0n).map(([, e]) => e);
   const exponent = used.length ? Math.min(...used) : 0;
-  const entries = terms.map((pair) => pair.reduce((sum, [m, e]) => (m === 0n ? sum : sum + (m << BigInt(e - exponent))), 0n));
-  return { entries, exponent };
+  return { exponent, entries: terms.map((pair) => pair.reduce((sum, [m, e]) => (m ? sum + (m << BigInt(e - exponent)) : sum), 0n)) };
 }
 
 /**
@@ -25,12 +24,12 @@ function integers({ rows, low, size }: Rows, j: number): { entries: bigint[]; ex
  * there are none, so that the constraints of the set are feasible. It is the first phase of the
  * simplex method in integers, with Bland's rule.
  */
-export function contradiction(problem: Rows, set: readonly number[]): Float64Array | null {
-  const { size: d, bounds, count } = problem;
-  const rows = set.map((j) => integers(problem, j));
+export function contradiction(problem: readonly Row[], set: readonly number[]): Vector | null {
+  const d = problem[0].row.length;
+  const rows = set.map((j) => integers(problem[j]));
   const n = set.length;
   const t = Array.from({ length: d + 1 }, (_, k) =>
-    [...rows.map(({ entries }, c) => (k < d ? entries[k] : BigInt(bounds[set[c]]))), BigInt(k === d)]);
+    [...rows.map(({ entries }, c) => (k < d ? entries[k] : BigInt(problem[set[c]].bound))), BigInt(k === d)]);
   const basis = new Array<number>(d + 1).fill(-1); // -1: an artificial variable
   let scale = 1n;
   for (;;) {
@@ -56,7 +55,7 @@ export function contradiction(problem: Rows, set: readonly number[]): Float64Arr
   // As numbers, the largest of them one: each has a power of two of its own.
   const found = basis.flatMap((c, r) => (c >= 0 && t[r][n] > 0n ? [{ c, x: t[r][n], log: bits(t[r][n]) - rows[c].exponent }] : []));
   const top = Math.max(...found.map(({ log }) => log));
-  const out = vector(count);
+  const out = vector(problem.length);
   for (const { c, x } of found) {
     const shift = Math.max(0, bits(x) - 60);
     out[set[c]] = Number(x >> BigInt(shift)) * 2 ** (shift - rows[c].exponent - top);

@@ -1,127 +1,92 @@
 // The margin problem in l_1 and l_inf: its dual is a linear program, max <c, m> over m >= 0 with
 // <s, A^T m> <= 1 for all corners s of the unit ball, which has a vertex to start from: zero.
 
+import type { Row } from "./active_set";
 import { accumulate, innerProduct, rest } from "./double_double";
-import type { Rows } from "./active_set";
-import { eliminate, vector } from "./linear";
+import { combine, dot, eliminate, vector, type Vector } from "./linear";
+import type { Answer } from "./margin";
+import { lpNorm } from "./norms";
 
 const PIVOTS = 500;
 /** Entries of unit rows that rounding alone can make. */
 const NOTHING = 4e-15;
 
-export interface Vertex {
-  w: Float64Array;
-  wl: Float64Array;
-  multipliers: Float64Array;
-  /** What rounding took from the multipliers. */
-  multipliersLow?: Float64Array;
-}
-
 /** The corners of the ball: of l_1 the signed axes, of l_inf all vectors of signs. */
-function corners(p: number, d: number): number[][] {
-  if (p === 1) {
-    return Array.from({ length: 2 * d }, (_, r) => Array.from({ length: d }, (_, k) => (k === r >> 1 ? (r & 1 ? -1 : 1) : 0)));
-  }
-  return Array.from({ length: 2 ** d }, (_, r) => Array.from({ length: d }, (_, k) => ((r >> k) & 1 ? -1 : 1)));
-}
+const corners = (p: number, d: number): Vector[] => Array.from({ length: p === 1 ? 2 * d : 2 ** d }, (_, r) =>
+  Float64Array.from({ length: d }, (_, k) => (p === 1 ? (k === r >> 1 ? (r & 1 ? -1 : 1) : 0) : (r >> k) & 1 ? -1 : 1)));
 
 /** Solves a feasible problem; null where rounding is in the way. */
-export function simplex(problem: Rows, p: number): Vertex | null {
-  const { size: d, count: m, rows, bounds } = problem;
+export function simplex(problem: readonly Row[], d: number, p: number): Answer | null {
   const s = corners(p, d);
-  const height = s.length;
+  const m = problem.length;
   // Columns: multipliers of rows that have length one, then slacks, then the right-hand side.
-  const length = Float64Array.from({ length: m }, (_, j) => Math.hypot(...rows.subarray(j * d, j * d + d)));
-  const width = m + height + 1;
-  const t = vector((height + 1) * width);
-  for (let r = 0; r < height; r++) {
-    for (let j = 0; j < m; j++) {
-      let sum = 0;
-      for (let k = 0; k < d; k++) sum += s[r][k] * rows[j * d + k];
-      t[r * width + j] = length[j] > 0 ? sum / length[j] : 0;
-    }
-    t[r * width + m + r] = 1;
-    t[r * width + width - 1] = 1;
-  }
-  let most = 0;
-  for (let j = 0; j < m; j++) if (length[j] > 0) most = Math.max(most, bounds[j] / length[j]);
-  for (let j = 0; j < m; j++) t[height * width + j] = length[j] > 0 ? -bounds[j] / length[j] / most : 0;
-  const basis = Array.from({ length: height }, (_, r) => m + r);
+  const length = problem.map(({ row }) => lpNorm(2, row) || Infinity);
+  const costs = problem.map(({ bound }, j) => -bound / length[j]);
+  const most = -Math.min(...costs);
+  const slacks = (r: number): number[] => s.map((_, k) => Number(k === r));
+  const t = [
+    ...s.map((corner, r) => Float64Array.of(...problem.map(({ row }, j) => dot(corner, row) / length[j]), ...slacks(r), 1)),
+    Float64Array.of(...costs.map((cost) => cost / most), ...slacks(-1), 0),
+  ];
+  const prices = t[s.length];
+  const last = prices.length - 1;
+  const basis = s.map((_, r) => m + r);
   for (let pivots = 0; pivots < PIVOTS; pivots++) {
     // The steepest column at first, then the first (Bland), which cannot go round in circles.
+    const bland = pivots > 60;
     let column = -1;
     let least = -1e-13;
-    for (let j = 0; j < width - 1; j++) {
-      const gain = t[height * width + j];
-      if (!(gain < least)) continue;
-      column = j;
-      if (pivots > 60) break;
-      least = gain;
-    }
+    for (let j = 0; j < last && !(bland && column >= 0); j++) if (prices[j] < least) [column, least] = [j, prices[j]];
     if (column < 0) return vertex(problem, s, basis, length);
     let row = -1;
     let step = Infinity;
-    for (let r = 0; r < height; r++) {
-      const x = t[r * width + column];
-      if (!(x > NOTHING)) continue;
-      const ratio = t[r * width + width - 1] / x;
+    s.forEach((_, r) => {
+      const x = t[r][column];
+      if (!(x > NOTHING)) return;
+      const ratio = t[r][last] / x;
       if (ratio < step || (ratio === step && basis[r] < basis[row])) [row, step] = [r, ratio];
-    }
+    });
     if (row < 0) return null;
-    const pivot = t[row * width + column];
-    for (let k = 0; k < width; k++) t[row * width + k] /= pivot;
-    for (let r = 0; r <= height; r++) {
-      const factor = t[r * width + column];
-      if (r === row || factor === 0) continue;
-      for (let k = 0; k < width; k++) t[r * width + k] -= factor * t[row * width + k];
-    }
+    const pivot = t[row][column];
+    t[row].forEach((x, k) => (t[row][k] = x / pivot));
+    t.forEach((other, r) => {
+      const factor = other[column];
+      if (r !== row) t[row].forEach((x, k) => (other[k] -= factor * x));
+    });
     basis[row] = column;
   }
   return null;
 }
 
 /** The vertex of a basis, computed from the constraints themselves: w in twice the working precision. */
-function vertex({ size: d, count: m, rows, low, bounds }: Rows, s: number[][], basis: number[], length: Float64Array): Vertex | null {
+function vertex(problem: readonly Row[], s: Vector[], basis: number[], length: number[]): Answer | null {
+  const m = problem.length;
+  const d = s[0].length;
   const set = basis.filter((b) => b < m);
-  const k = set.length;
   // Corners whose slack is not in the basis are tight: w is a combination of them.
   const tight = s.filter((_, r) => !basis.includes(m + r));
-  const w = vector(d);
-  const wl = vector(d);
-  const multipliers = vector(m);
-  if (k === 0) return { w, wl, multipliers };
-  const matrix = vector(k * k);
-  set.forEach((j, i) => tight.forEach((corner, c) => {
-    for (let b = 0; b < d; b++) matrix[i * k + c] += (rows[j * d + b] * corner[b]) / length[j];
-  }));
+  const [w, wl, multipliers, multipliersLow] = [vector(d), vector(d), vector(m), vector(m)];
+  const matrix = set.map((j) => Float64Array.from(tight, (corner) => dot(corner, problem[j].row) / length[j]));
   for (let again = 0; again < 4; again++) {
-    const right = Float64Array.from(set, (j) => (bounds[j] - innerProduct(rows, low, j * d, w, wl, d)) / length[j]);
-    if (!eliminate(matrix.slice(), right)) return null;
-    const change = vector(d);
-    tight.forEach((corner, c) => {
-      for (let b = 0; b < d; b++) change[b] += right[c] * corner[b];
-    });
-    accumulate(w, wl, change);
+    const right = Float64Array.from(set, (j) => (problem[j].bound - innerProduct(problem[j].row, problem[j].low, w, wl)) / length[j]);
+    if (!eliminate(matrix, right)) return null;
+    accumulate(w, wl, combine(right, tight, d));
   }
   // Multipliers: sum_j lambda_j <a_j, corner> = 1 on the tight corners.
-  const transposed = matrix.map((_, i) => matrix[(i % k) * k + Math.floor(i / k)]);
-  const column = vector(m);
-  const columnLow = vector(m);
-  const multipliersLow = vector(m);
-  const combined = vector(d);
-  const combinedLow = vector(d);
+  const transposed = tight.map((_, c) => Float64Array.from(matrix, (row) => row[c]));
   for (let again = 0; again < 4; again++) {
-    for (let b = 0; b < d; b++) {
-      for (let j = 0; j < m; j++) [column[j], columnLow[j]] = [rows[j * d + b], low[j * d + b]];
-      combined[b] = innerProduct(column, columnLow, 0, multipliers, multipliersLow, m);
-      combinedLow[b] = rest;
-    }
-    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, combinedLow, 0, Float64Array.from(corner), vector(d), d));
-    if (!eliminate(transposed.slice(), right)) return null;
+    const low = vector(d);
+    const combined = low.map((_, b) => {
+      const sum = innerProduct(problem.map(({ row }) => row[b]), problem.map((one) => one.low[b]), multipliers, multipliersLow);
+      low[b] = rest;
+      return sum;
+    });
+    const right = Float64Array.from(tight, (corner) => 1 - innerProduct(combined, low, corner, vector(d)));
+    if (!eliminate(transposed, right)) return null;
     const change = vector(m);
     set.forEach((j, i) => (change[j] = right[i] / length[j]));
     accumulate(multipliers, multipliersLow, change);
   }
-  for (let j = 0; j < m; j++) if (multipliers[j] < 0) multipliers[j] = multipliersLow[j] = 0;
+  multipliers.forEach((x, j) => { if (x < 0) multipliers[j] = multipliersLow[j] = 0; });
   return { w, wl, multipliers, multipliersLow };
 }

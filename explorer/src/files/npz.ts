@@ -1,36 +1,30 @@
 // A token file as the library reads it: arrays of NumPy in an archive that is not compressed.
 
+import { isPrompt } from "../mathematics";
 import type { State } from "../state";
-import { optimizerText } from "./python";
+import { factorsOf, paddedArrays, settings } from "./arrays";
 
 type Entry = [name: string, bytes: Uint8Array];
 
 /** What `attractor solve FILE` and `attractor check FILE` take. */
 export function tokenFile(state: State): Uint8Array<ArrayBuffer> {
-  const { keys, scores, labels, queries, start, selection, steps, parameterization, trainings: [training] } = state;
-  const [n, T, d] = [keys.length, Math.max(...keys.map((row) => row.length)), keys[0][0].length];
-  const padded = (row: number[][]): number[][] => [...row, ...Array.from({ length: T - row.length }, () => new Array<number>(d).fill(0))];
-  const entries: Entry[] = [["keys", floats(keys.map(padded).flat(2), [n, T, d])]];
-  const ragged = keys.some((row) => row.length < T);
-  if (ragged) entries.push(["mask", bytes("|b1", [n, T], Uint8Array.from(keys.flatMap((row) => Array.from({ length: T }, (_, t) => Number(t < row.length)))))]);
-  const matrix = parameterization === "W" || parameterization === "KQ";
-  if (matrix) entries.push(["queries", floats(queries.flat(), [n, queries[0].length])]);
-  const e = matrix ? queries[0].length : 1;
-  if (parameterization === "pv") {
-    entries.push(["labels", floats(labels!, [n])], ["initial_head", floats(start.slice(d), [d])], ["initial", floats(start.slice(0, d), [d])]);
-  } else {
-    entries.push(["scores", floats(scores!.flatMap((row) => [...row, ...new Array<number>(T - row.length).fill(0)]), [n, T])]);
-    if (parameterization === "p") entries.push(["initial", floats(start, [d])]);
-    if (parameterization === "W") entries.push(["initial", floats(start, [d, e])]);
-    if (parameterization === "KQ") {
-      const columns = start.length / (d + e);
-      entries.push(["initial_K", floats(start.slice(0, d * columns), [d, columns])], ["initial_Q", floats(start.slice(d * columns), [e, columns])]);
-    }
-  }
+  const { labels, queries, start, selection, steps, parameterization: kind, trainings: [training] } = state;
+  const { keys, scores, mask, shape: [n, T, d] } = paddedArrays(state);
+  const entries: Entry[] = [["keys", floats(keys.flat(2), [n, T, d])]];
+  const add = (name: string, values: number[], shape: number[]): void => void entries.push([name, floats(values, shape)]);
+  if (mask) entries.push(["mask", bytes("|b1", [n, T], Uint8Array.from(mask.flat()))]);
+  const e = isPrompt(kind) ? 0 : queries[0].length;
+  if (e) add("queries", queries.flat(), [n, e]);
+  if (kind === "pv") {
+    add("labels", labels!, [n]);
+    add("initial_head", start.slice(d), [d]);
+  } else add("scores", scores.flat(), [n, T]);
+  if (kind === "KQ") {
+    for (const [name, factor] of Object.entries(factorsOf(state))) add(`initial_${name}`, factor.flat(), [factor.length, factor[0].length]);
+  } else add("initial", start.slice(0, d * (e || 1)), e ? [d, e] : [d]);
   if (selection) entries.push(["selection", integers(selection, [n])]);
-  entries.push(["steps", integers([steps], [])]);
-  const name = { p: "p", W: "W", KQ: "KQ", pv: "v, p" }[parameterization];
-  entries.push(["parameterization", text(name)], ["optimizer", text(optimizerText(training))]);
+  entries.push(["steps", integers([steps], [])], ["parameterization", text(kind === "pv" ? "v, p" : kind)],
+    ["optimizer", text(`${training.optimizer}:${settings(training).map(([name, value]) => `${name}=${value}`).join(",")}`)]);
   return archive(entries.map(([entry, content]) => [`${entry}.npy`, content]));
 }
 
@@ -56,40 +50,30 @@ function bytes(descr: string, shape: number[], data: Uint8Array): Uint8Array {
 function archive(entries: Entry[]): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
-  let offset = 0;
+  const length = (list: Uint8Array[]): number => list.reduce((sum, part) => sum + part.length, 0);
   for (const [name, content] of entries) {
     const title = new TextEncoder().encode(name);
-    const sum = crc32(content);
-    const common = [20, 0, 0, 0x210000, sum, content.length, content.length, title.length, 0]; // 1980-01-01
-    const widths = [2, 2, 2, 4, 4, 4, 4, 2, 2];
-    const local = record(0x04034b50, common, widths);
-    directory.push(record(0x02014b50, [20, ...common, 0, 0, 0, 0, offset], [2, ...widths, 2, 2, 2, 4, 4]), title);
-    parts.push(local, title, content);
-    offset += local.length + title.length + content.length;
+    const offset = length(parts);
+    const common: Field[] = [[20], [0], [0], [0x210000, 4], [crc32(content), 4], [content.length, 4], [content.length, 4], [title.length], [0]]; // 1980-01-01
+    parts.push(record(0x04034b50, common), title, content);
+    directory.push(record(0x02014b50, [[20], ...common, [0], [0], [0], [0, 4], [offset, 4]]), title);
   }
-  const size = directory.reduce((a, part) => a + part.length, 0);
-  const end = record(0x06054b50, [0, 0, entries.length, entries.length, size, offset, 0], [2, 2, 2, 2, 4, 4, 2]);
-  return joined([...parts, ...directory, end]);
-}
-
-function record(mark: number, values: number[], widths: number[]): Uint8Array {
-  const out = new DataView(new ArrayBuffer(4 + widths.reduce((a, b) => a + b, 0)));
-  out.setUint32(0, mark, true);
-  let at = 4;
-  values.forEach((value, k) => {
-    if (widths[k] === 2) out.setUint16(at, value, true);
-    else out.setUint32(at, value, true);
-    at += widths[k];
-  });
-  return new Uint8Array(out.buffer);
-}
-
-function joined(parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(parts.reduce((a, part) => a + part.length, 0));
+  const count = entries.length;
+  const all = [...parts, ...directory, record(0x06054b50, [[0], [0], [count], [count], [length(directory), 4], [length(parts), 4], [0]])];
+  const out = new Uint8Array(length(all));
   let at = 0;
-  for (const part of parts) { out.set(part, at); at += part.length; }
+  for (const part of all) {
+    out.set(part, at);
+    at += part.length;
+  }
   return out;
 }
+
+/** A number, and its bytes: two, or as many as said. */
+type Field = [value: number, width?: number];
+
+const record = (mark: number, fields: Field[]): Uint8Array => Uint8Array.from(([[mark, 4], ...fields] as Field[]).flatMap(([value, width = 2]) =>
+  Array.from({ length: width }, (_, k) => value >>> (8 * k))));
 
 function crc32(data: Uint8Array): number {
   let sum = ~0;

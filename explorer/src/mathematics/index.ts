@@ -2,5 +2,9 @@
 
 import { makeCore } from "core:function";
 
-export const core = makeCore();
+export const {
+  attractorOf, bestTokens, constraints, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
+  isPrompt, locallyOptimal, lossOf, measure, normFor, optimalTokens, parseNorm, pathOf, product, queriesOf,
+  recordedSteps, serve, sizeOf, ties, train,
+} = makeCore();
 export const coreText = makeCore.toString();

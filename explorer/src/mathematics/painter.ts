@@ -1,66 +1,66 @@
 // Asks for basins: of a worker where the page allows one, else of the page itself between frames.
 
-import { core, coreText } from "./index";
+import { coreText, serve } from "./index";
 import type { Job, Painted } from "./painting";
 
-type Asked = Omit<Job, "id">;
-
-export class Painter {
-  private id = 0;
-  private shown = 0;
-  private port: Worker | MessagePort;
-  private last: Job | null = null;
-  private address = "";
-
-  constructor(private readonly show: (painted: Painted) => void) {
-    this.port = this.worker() ?? this.slices();
-  }
-
-  paint(asked: Asked): void {
-    this.last = { ...asked, id: ++this.id };
-    this.port.postMessage(this.last);
-  }
-
+export interface Painter {
+  paint(asked: Omit<Job, "id">): void;
   /** Pictures that are still at work are for nothing. */
-  forget(): void {
-    this.shown = ++this.id;
-    this.last = null;
-  }
+  forget(): void;
+  destroy(): void;
+}
 
-  destroy(): void {
-    if ("terminate" in this.port) this.port.terminate();
-    else this.port.close();
-    URL.revokeObjectURL(this.address);
-    this.forget();
-  }
-
-  private worker(): Worker | null {
-    try {
-      const text = `(${coreText})().serve(self)`;
-      this.address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-      const worker = new Worker(this.address);
-      worker.onmessage = ({ data }) => this.take(data as Painted);
-      worker.onerror = () => { // the policy of the page forbids it
-        this.port = this.slices();
-        if (this.last) this.port.postMessage(this.last);
-      };
-      return worker;
-    } catch {
-      return null;
-    }
-  }
-
-  private slices(): MessagePort {
-    const { port1, port2 } = new MessageChannel();
-    core.serve(port2);
-    port1.onmessage = ({ data }) => this.take(data as Painted);
-    return port1;
-  }
+export function painterTo(show: (painted: Painted) => void): Painter {
+  let id = 0;
+  let shown = 0;
+  let last: Job | null = null;
+  let stop = (): void => undefined;
+  let port: Worker | MessagePort;
 
   /** A preview may be of a moment ago; what is exact is of now. */
-  private take(painted: Painted): void {
-    if (painted.preview ? painted.id <= this.shown : painted.id !== this.id) return;
-    this.shown = painted.preview ? painted.id : this.id - 1;
-    this.show(painted);
+  const take = ({ data: painted }: MessageEvent<Painted>): void => {
+    if (painted.preview ? painted.id <= shown : painted.id !== id) return;
+    shown = painted.preview ? painted.id : id - 1;
+    show(painted);
+  };
+  const ask = (): void => { if (last) port.postMessage(last); };
+  const slices = (): void => {
+    const { port1, port2 } = new MessageChannel();
+    serve(port2);
+    port1.onmessage = take;
+    port = port1;
+    stop = () => port1.close();
+  };
+  try {
+    const address = URL.createObjectURL(new Blob([`(${coreText})().serve(self)`], { type: "text/javascript" }));
+    const worker = new Worker(address);
+    worker.onmessage = take;
+    worker.onerror = () => { // the policy of the page forbids it
+      slices();
+      ask();
+    };
+    port = worker;
+    stop = () => {
+      worker.terminate();
+      URL.revokeObjectURL(address);
+    };
+  } catch {
+    slices();
   }
+
+  const forget = (): void => {
+    shown = ++id;
+    last = null;
+  };
+  return {
+    paint: (asked) => {
+      last = { ...asked, id: ++id };
+      ask();
+    },
+    forget,
+    destroy: () => {
+      stop();
+      forget();
+    },
+  };
 }

@@ -1,159 +1,107 @@
 // What is measured against steps: four small charts over one time.
 
 import type { Answers, Moment } from "../answers";
-import { RUN } from "./style";
-import { fixed, html, line, Pool, set, svg, write } from "./svg";
 import { number } from "../words";
+import type { Attributes, Shape } from "./elements";
+import { dashes, fixed, line, path, RUN, words } from "./marks";
 
-const WIDTH = 220;
-const HEIGHT = 92;
+const [WIDTH, HEIGHT] = [220, 92];
 const [LEFT, RIGHT, TOP, BOTTOM] = [34, WIDTH - 5, 6, 72];
-
-interface Measure {
-  name: string;
-  words: string;
-  of(moment: Moment): number;
-  /** Powers of ten on the axis, else round numbers. */
-  logarithmic: boolean;
-  least?: number;
-  most?: number;
-}
-
-const MEASURES: Measure[] = [
-  { name: "ratio", words: "1 − margin ratio", of: (m) => 1 - m.marginRatio, logarithmic: true, least: 1e-8, most: 1 },
-  { name: "correlation", words: "1 − correlation", of: (m) => 1 - m.correlation, logarithmic: true, least: 1e-8, most: 1 },
-  { name: "loss", words: "loss", of: (m) => m.loss, logarithmic: false },
-  { name: "norm", words: "norm", of: (m) => m.norm, logarithmic: true },
-];
-
 const POINTS = 100; // of a curve, evenly over its width
 
-export class Charts {
-  readonly element = html("div", { class: "charts" });
-  private readonly charts = MEASURES.map((measure) => new Chart(measure));
-  private drawn: Answers | null = null;
+/** A name, words, what is measured; powers of ten on the axis, else round numbers; the least and the most of it. */
+const MEASURES: [string, string, (moment: Moment) => number, logarithmic: boolean, least: number, most: number][] = [
+  ["ratio", "1 − margin ratio", (m) => 1 - m.marginRatio, true, 1e-8, 1],
+  ["correlation", "1 − correlation", (m) => 1 - m.correlation, true, 1e-8, 1],
+  ["loss", "loss", (m) => m.loss, false, 0, Infinity],
+  ["norm", "norm", (m) => m.norm, true, 0, Infinity],
+];
 
-  constructor() {
-    this.element.append(...this.charts.map((chart) => chart.element));
-  }
+/** Places of steps and values of each measure, and what does not move. */
+interface Axes { x(step: number): number; y(value: number): number; still: Shape[] }
 
-  draw(answers: Answers, moments: Moment[]): void {
-    if (this.drawn !== answers) {
-      this.drawn = answers;
-      const curves = answers.runs.map((run) => {
-        const end = run.steps.length - 1;
-        const whole = Math.log1p(run.steps[end]);
-        let last = -1;
-        const rows = Array.from(run.steps, (_, r) => r).filter((r) => {
-          const place = Math.log1p(run.steps[r]) / whole;
-          if (r < end && place - last < 1 / POINTS) return false;
-          last = place;
-          return true;
-        });
-        return rows.map((r) => answers.moment(run, r));
-      });
-      this.charts.forEach((chart) => chart.drawCurves(curves));
-    }
-    this.charts.forEach((chart) => chart.drawNow(moments));
-  }
+const drawn = new WeakMap<Answers, Axes[]>();
 
-  pictures(): { name: string; svg: SVGSVGElement }[] {
-    return this.charts.map(({ measure, svg }) => ({ name: measure.words, svg }));
+/** Of the steps on record, those that can be told apart. */
+const curve = ({ runs, moment }: Answers, k: number): Moment[] => {
+  const { steps } = runs[k];
+  const end = steps.length - 1;
+  let last = -1;
+  return [...steps.keys()].filter((row) => {
+    const place = Math.log1p(steps[row]) / Math.log1p(steps[end]);
+    if (row < end && place - last < 1 / POINTS) return false;
+    last = place;
+    return true;
+  }).map((row) => moment(runs[k], row));
+};
+
+function axes(curves: Moment[][], [, , of, logarithmic, least, most]: (typeof MEASURES)[number]): Axes {
+  const last = Math.max(...curves.map((curve) => curve[curve.length - 1].step));
+  const values = curves.flat().map(of).filter((v) => Number.isFinite(v) && (!logarithmic || v > 0)).map((v) => Math.min(Math.max(v, least), most));
+  const ticks = (logarithmic ? powers : round)(values);
+  const scale = (v: number): number => (logarithmic ? Math.log10(Math.max(v, 1e-300)) : v);
+  const [from, to] = [Math.min(...ticks), Math.max(...ticks)].map(scale);
+  const x = (step: number): number => LEFT + ((RIGHT - LEFT) * Math.log1p(step)) / Math.log1p(last);
+  const y = (v: number): number => BOTTOM - (BOTTOM - TOP) * Math.min(1, Math.max(0, (scale(v) - from) / (to - from || 1)));
+  const still = (values.length ? ticks : []).flatMap((tick) => [
+    path(`M${LEFT} ${fixed(y(tick))}H${RIGHT}`, { class: "grid" }),
+    words(logarithmic ? power(tick) : number(tick), LEFT - 5, y(tick) + 4, { class: "soft end" }),
+  ]);
+  for (let step = 1; step <= last; step *= last > 20000 ? 100 : 10) {
+    still.push(words(step >= 1000 ? `${step / 1000}k` : String(step), x(step), HEIGHT - 5, { class: x(step) > RIGHT - 10 ? "soft end" : "soft" }));
   }
+  if (!values.length) still.push(words("no solution", (LEFT + RIGHT) / 2, (TOP + BOTTOM) / 2 + 4, { class: "soft" }));
+  return { x, y, still: [["g", {}, still], ["g", {}, curves.map((curve, k) => path(
+    line(curve.length, (r) => [x(curve[r].step), y(of(curve[r]))], 0.6), { class: "curve", stroke: RUN[k], ...dashes(k) })).reverse()]] };
 }
 
-class Chart {
-  readonly element: HTMLElement;
-  private readonly value = html("span", { class: "value" });
-  readonly svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
-  private readonly marks = svg("g", { class: "axis" });
-  private readonly grid = new Pool(this.marks, "path", { class: "grid" });
-  private readonly labels = new Pool(this.marks, "text", { class: "soft" });
-  private readonly curves = [0, 1].map((k) => svg("path", { fill: "none", stroke: RUN[k], "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": k ? "6 4" : undefined }));
-  private readonly now = svg("path", { class: "now" });
-  private readonly nothing = svg("text", { class: "soft", x: (LEFT + RIGHT) / 2, y: (TOP + BOTTOM) / 2 + 4, "text-anchor": "middle" }, "no solution");
-  private readonly dots = [0, 1].map((k) => svg("circle", { r: 3.5, fill: RUN[k], stroke: "var(--paper)", "stroke-width": 1.5 }));
-  private x: (step: number) => number = () => LEFT;
-  private y: (value: number) => number = () => BOTTOM;
-
-  constructor(readonly measure: Measure) {
-    this.svg.append(this.marks, this.nothing, this.now, ...[...this.curves].reverse(), ...[...this.dots].reverse());
-    this.element = html("div", { class: "chart", "data-chart": measure.name },
-      html("div", { class: "caption" }, html("span", {}, measure.words), this.value), this.svg);
+export function charts(answers: Answers, moments: Moment[]): Shape {
+  let all = drawn.get(answers);
+  if (!all) {
+    const curves = answers.runs.map((_, k) => curve(answers, k));
+    drawn.set(answers, (all = MEASURES.map((measure) => axes(curves, measure))));
   }
-
-  drawCurves(runs: Moment[][]): void {
-    const { of, logarithmic, least = 0, most = Infinity } = this.measure;
-    const last = Math.max(...runs.map((run) => run[run.length - 1].step));
-    this.x = (step) => LEFT + ((RIGHT - LEFT) * Math.log1p(step)) / Math.log1p(last);
-    const values = runs.flat().map(of).filter((v) => Number.isFinite(v) && (!logarithmic || v > 0))
-      .map((v) => Math.min(Math.max(v, least), most));
-    set(this.nothing, { display: values.length ? "none" : undefined });
-    const [ticks, low, high] = logarithmic ? powers(values) : round(values);
-    const scale = logarithmic ? (v: number): number => Math.log10(Math.max(v, 1e-300)) : (v: number): number => v;
-    const [from, to] = [scale(low), scale(high)];
-    this.y = (v) => BOTTOM - ((BOTTOM - TOP) * Math.min(1, Math.max(0, (scale(v) - from) / (to - from || 1))));
-    for (const tick of ticks) {
-      const y = this.y(tick);
-      this.grid.take({ d: `M${LEFT} ${fixed(y)}H${RIGHT}` });
-      this.labels.text(logarithmic ? power(tick) : number(tick), { x: LEFT - 5, y: fixed(y + 4), "text-anchor": "end" });
-    }
-    for (let step = 1; step <= last; step *= last > 20000 ? 100 : 10) {
-      const x = this.x(step);
-      this.labels.text(step >= 1000 ? `${step / 1000}k` : String(step),
-        { x: fixed(x), y: HEIGHT - 5, "text-anchor": x > RIGHT - 10 ? "end" : "middle" });
-    }
-    this.grid.done();
-    this.labels.done();
-    this.curves.forEach((curve, k) => {
-      const run = runs[k] ?? [];
-      set(curve, { d: line(run.length, (r) => [this.x(run[r].step), this.y(of(run[r]))], 0.6) });
-    });
-  }
-
-  drawNow(moments: Moment[]): void {
-    const values = moments.map(this.measure.of);
-    set(this.now, { d: `M${fixed(this.x(moments[0].step))} ${TOP}V${BOTTOM}` });
-    this.dots.forEach((dot, k) => {
-      const shown = Number.isFinite(values[k]);
-      set(dot, { display: shown ? undefined : "none", cx: shown ? fixed(this.x(moments[k].step)) : undefined,
-        cy: shown ? fixed(this.y(values[k])) : undefined });
-    });
-    const words = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1) : "–"));
-    write(this.value, words.join(" | "));
-    set(this.svg, { "aria-label": `${this.measure.words} at step ${moments[0].step}: ${words.join(" and ")}` });
-  }
+  const [{ step }] = moments;
+  return ["div", { class: "charts" }, MEASURES.map(([name, title, of], c) => {
+    const { x, y, still } = all[c];
+    const values = moments.map(of);
+    const said = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1) : "–"));
+    const dot = (v: number, k: number): Attributes => (Number.isFinite(v) ? { cx: fixed(x(moments[k].step)), cy: fixed(y(v)), r: 3.5 } : { r: 0 });
+    return ["div", { class: "chart", "data-chart": name }, [
+      ["div", { class: "caption" }, [["span", {}, title], ["span", { class: "value" }, said.join(" | ")]]],
+      ["svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title} at step ${step}: ${said.join(" and ")}` }, [
+        path(`M${fixed(x(step))} ${TOP}V${BOTTOM}`, { class: "now" }),
+        ...still,
+        ...values.map((v, k): Shape => ["circle", { class: "here", fill: RUN[k], ...dot(v, k) }]).reverse(),
+      ]],
+    ]];
+  })];
 }
 
-/** At most four powers of ten, and the span of values. */
-function powers(values: number[]): [number[], number, number] {
-  if (!values.length) return [[], 0.1, 1];
-  let [a, b] = [Math.floor(Math.log10(Math.min(...values)) + 1e-9), Math.ceil(Math.log10(Math.max(...values)) - 1e-9)];
+/** At most four powers of ten around all values. */
+function powers(values: number[]): number[] {
+  if (!values.length) return [0.1, 1];
+  const a = Math.floor(Math.log10(Math.min(...values)) + 1e-9);
+  let b = Math.ceil(Math.log10(Math.max(...values)) - 1e-9);
   if (a === b) b++;
   const every = Math.ceil((b - a) / 3);
-  a = b - every * Math.ceil((b - a) / every);
-  const ticks = [];
-  for (let k = b; k >= a; k -= every) ticks.push(10 ** k);
-  return [ticks, 10 ** a, 10 ** b];
+  return Array.from({ length: Math.ceil((b - a) / every) + 1 }, (_, k) => 10 ** (b - k * every));
 }
 
 /** Two to four round numbers around all values. */
-function round(values: number[]): [number[], number, number] {
-  if (!values.length) return [[], 0, 1];
+function round(values: number[]): number[] {
+  if (!values.length) return [0, 1];
   let [a, b] = [Math.min(...values), Math.max(...values)];
   if (!(b - a > 1e-9 * Math.abs(b))) [a, b] = [a - 0.5, b + 0.5];
   const raw = (b - a) / 2;
   const unit = 10 ** Math.floor(Math.log10(raw));
   const every = [1, 2, 2.5, 5, 10].find((m) => m * unit >= raw)! * unit;
-  const [low, high] = [Math.floor(a / every) * every, Math.ceil(b / every) * every];
-  const ticks = [];
-  for (let v = low; v <= high + every / 2; v += every) ticks.push(Number(v.toPrecision(6)));
-  return [ticks, low, high];
+  const low = Math.floor(a / every);
+  return Array.from({ length: Math.ceil(b / every) - low + 1 }, (_, k) => Number(((low + k) * every).toPrecision(6)));
 }
 
 function power(tick: number): string {
   const k = Math.round(Math.log10(tick));
   if (k >= 0 && k <= 4) return k > 2 ? `${10 ** (k - 3)}k` : String(10 ** k);
-  if (k === -1) return "0.1";
-  return `1e${k}`;
+  return k === -1 ? "0.1" : `1e${k}`;
 }

@@ -1,182 +1,137 @@
-// The plane of parameters on a disk: p is drawn at p / (|p| + r), so that its rim is infinity.
+// The plane of parameters on a disk: p is drawn at p / (|p| + 2), so that its rim is infinity.
 
+import { isSolved, type Answers, type Moment, type Point } from "../answers";
 import type { Attractor } from "../core/analysis";
-import type { Answers, Moment } from "../answers";
 import type { Painted } from "../mathematics/painting";
+import type { State } from "../state";
 import { subscript } from "../words";
-import { draggable } from "./drag";
-import { rounded } from "./plane";
-import { BASIN, RUN, SEQUENCE } from "./style";
-import { fixed, line, Pool, set, shape, svg } from "./svg";
+import type { Drag } from "./drag";
+import type { Attributes, Shape } from "./elements";
+import { colorOf, dashes, fixed, HALF, line, pair, path, rounded, RUN, shape, SIZE, words } from "./marks";
 
-export const SIZE = 440;
-const HALF = SIZE / 2;
 const SHADE = 150; // of 255
 export const RADIUS = 184;
 /** How far from the middle one unit of p is: 1 / 3 of the radius. */
 export const UNIT = 2;
 
-export class Disk {
-  readonly element = document.createElement("div");
-  readonly canvas = document.createElement("canvas");
-  readonly svg = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "where training goes" });
-  private readonly rim = svg("g");
-  private readonly paths = svg("g", { fill: "none", "stroke-linejoin": "round", "stroke-linecap": "round" });
-  private readonly ends = svg("g");
-  private readonly ticks = new Pool(this.rim, "path", { "stroke-width": 6, "stroke-linecap": "round" });
-  private readonly labels = new Pool(this.rim, "text", { "text-anchor": "middle", class: "name" });
-  private readonly halos = new Pool(this.paths, "path", { stroke: "var(--paper)", "stroke-width": 5, opacity: 0.7 });
-  private readonly lines = new Pool(this.paths, "path", { "stroke-width": 2.2 });
-  private readonly now = new Pool(this.ends, "path", { stroke: "var(--paper)", "stroke-width": 1.5 });
-  private readonly start = svg("g", { class: "token", tabindex: 0, role: "button", "aria-roledescription": "draggable start", "data-start": 1 },
-    svg("circle", { class: "halo", r: 18 }),
-    svg("circle", { r: 6, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
-  private answers!: Answers;
-  private drawn: Answers | null = null;
-  private last: Painted | null = null;
-
-  constructor(private readonly onStart: (to: [number, number]) => void, onDone: () => void) {
-    this.element.className = "stage";
-    this.canvas.width = this.canvas.height = 1;
-    this.element.append(this.canvas, this.svg);
-    this.svg.append(
-      svg("circle", { cx: HALF, cy: HALF, r: RADIUS, class: "rim" }), this.rim, this.paths, this.ends, this.start);
-    draggable(this.svg, this.start, SIZE, {
-      at: () => this.answers.state.start as [number, number],
-      world: (x, y) => this.world(x, y),
-      step: () => 0.05 * (1 + Math.hypot(...this.answers.state.start)),
-      go: ([x, y]) => this.onStart([rounded(x), rounded(y)]),
-      done: onDone,
-    });
-  }
-
-  draw(answers: Answers, moments: Moment[], colors: Map<string, number>): void {
-    this.answers = answers;
-    const { problem, runs, state } = answers;
-    const single = problem.parameterization === "p";
-    const count = single ? 1 : problem.keys.length;
-    if (this.drawn !== answers) {
-      this.drawn = answers;
-      runs.forEach((run, k) => {
-        for (let i = 0; i < count; i++) {
-          const d = line(run.steps.length, (r) =>
-            this.pixel(answers.direction(run.points, i, r * run.size)), 0.8);
-          this.halos.take({ d });
-          this.lines.take({ d, stroke: single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length], "stroke-dasharray": k ? "7 5" : undefined });
-        }
-        if (!run.heads) return;
-        const d = line(run.steps.length, (r) => this.pixel(answers.head(run, r)), 0.8);
-        this.halos.take({ d });
-        this.lines.take({ d, stroke: "var(--head)", "stroke-dasharray": k ? "7 5" : undefined });
-      });
-      this.halos.done();
-      this.lines.done();
-      this.drawRim(colors);
-      const drags = state.parameterization === "p" && !state.projection;
-      set(this.start, { display: single ? undefined : "none", class: drags ? "token" : "token still", tabindex: drags ? 0 : -1 });
-      const begin = answers.direction(runs[0].points, 0);
-      set(this.start, { transform: `translate(${this.at(this.pixel(begin))})`,
-        "aria-label": `start of training at ${begin.map((x) => fixed(x, 2)).join(", ")}` });
-    }
-    moments.forEach((moment, k) => {
-      for (let i = 0; i < count; i++) {
-        const color = single || k ? RUN[k] : SEQUENCE[i % SEQUENCE.length];
-        this.now.take({ d: shape(single ? 0 : i, 5), fill: color,
-          transform: `translate(${this.at(this.pixel(answers.direction(moment.point, i)))})` });
-      }
-    });
-    this.now.done();
-  }
-
-  /** Ticks on the rim: the directions that training can end in. */
-  private drawRim(colors: Map<string, number>): void {
-    const { problem, attractors, predicted, runs } = this.answers;
-    const single = problem.parameterization === "p";
-    const shown = new Map<string, Attractor>();
-    const add = (one: Attractor): void => {
-      if (one.solution.status === "solved") shown.set(this.answers.direction(one.solution.w, 0).map((x) => fixed(x, 6)).join(), one);
-    };
-    attractors.forEach(add);
-    predicted.forEach(add);
-    runs.forEach((run) => single && add(run.attractor));
-    const taken: [number, number][] = [];
-    for (const one of shown.values()) {
-      for (let i = 0; i < (single ? 1 : problem.keys.length); i++) {
-        const [x, y] = this.answers.direction(one.solution.w, i);
-        const size = Math.hypot(x, y);
-        if (!(size > 0)) continue;
-        const at = (r: number): [number, number] => [HALF + (x / size) * r, HALF - (y / size) * r];
-        const color = single ? basinColor(colors, one.selection) : one === predicted[1] ? RUN[1] : SEQUENCE[i % SEQUENCE.length];
-        this.ticks.take({ d: `M${this.at(at(RADIUS - 8))}L${this.at(at(RADIUS + 8))}`, stroke: color });
-        if (!single && one === predicted[1]) continue;
-        const words = single ? one.selection.join(" ") : `Wz${subscript(String(i))}`;
-        const [u, v] = at(RADIUS + 21);
-        if (taken.some(([a, b]) => Math.hypot(a - u, b - v) < 16)) continue;
-        taken.push([u, v]);
-        this.labels.text(words, { x: fixed(u), y: fixed(v + 4), class: one.globallyOptimal ? "name best" : "name" });
-      }
-    }
-    for (const run of runs) {
-      if (!run.heads) continue;
-      const [x, y] = this.pixel(this.answers.head(run, run.steps.length - 1));
-      this.labels.text("v", { x: fixed(x + 12), y: fixed(y + 14), class: "name" });
-    }
-    this.ticks.done();
-    this.labels.done();
-  }
-
-  /** Shows what is painted of the basins. */
-  paint(painted: Painted, colors: Map<string, number>, none: string): void {
-    this.last = painted;
-    const { cells, numbers, selections } = painted;
-    const shades = selections.map((selection) => rgb(basinColor(colors, selection)));
-    const gray = rgb(none);
-    const image = new ImageData(cells, cells);
-    for (let k = 0; k < numbers.length; k++) {
-      if (numbers[k] < -1) continue; // outside
-      const [red, green, blue] = numbers[k] < 0 ? gray : shades[numbers[k]];
-      const border = [numbers[k + 1], numbers[k + cells]].some((other) => other > -2 && other !== numbers[k]);
-      image.data.set([red, green, blue, border ? 255 : SHADE], 4 * k); // borders are seen without color, too
-    }
-    if (this.canvas.width !== cells) this.canvas.width = this.canvas.height = cells;
-    this.canvas.getContext("2d")!.putImageData(image, 0, 0);
-  }
-
-  repaint(colors: Map<string, number>, none: string): void {
-    if (this.last) this.paint(this.last, colors, none);
-  }
-
-  clear(): void {
-    this.last = null;
-    this.canvas.width = this.canvas.height = 1;
-  }
-
-  private pixel([x, y]: readonly [number, number]): [number, number] {
-    const r = Math.hypot(x, y) + UNIT;
-    return [HALF + (RADIUS * x) / r, HALF - (RADIUS * y) / r];
-  }
-
-  private at([x, y]: readonly [number, number]): string {
-    return `${fixed(x)} ${fixed(y)}`;
-  }
-
-  private world(x: number, y: number): [number, number] {
-    const [u, v] = [(x - HALF) / RADIUS, (HALF - y) / RADIUS];
-    const r = Math.hypot(u, v);
-    const within = Math.min(r, 0.94);
-    const far = (UNIT * within) / (1 - within) / (r || 1);
-    return [u * far, v * far];
-  }
-}
+/** Basins: the globally optimal selection first, then the others as they are met. */
+const COLORS = ["#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#999933", "#882255"];
 
 /** Colors of selections, in the order in which they were met. */
-export function basinColor(colors: Map<string, number>, selection: readonly number[]): string {
-  const name = selection.join();
-  if (!colors.has(name)) colors.set(name, colors.size);
-  return BASIN[colors.get(name)! % BASIN.length];
+export class BasinColors {
+  private readonly met: string[] = [];
+
+  of(selection: readonly number[]): string {
+    const name = selection.join();
+    if (!this.met.includes(name)) this.met.push(name);
+    return COLORS[this.met.indexOf(name) % COLORS.length];
+  }
 }
 
-function rgb(color: string): [number, number, number] {
-  const value = parseInt(color.trim().slice(1), 16);
-  return [value >> 16, (value >> 8) & 255, value & 255];
+const pixel = ([x, y]: Point): Point => {
+  const r = Math.hypot(x, y) + UNIT;
+  return [HALF + (RADIUS * x) / r, HALF - (RADIUS * y) / r];
+};
+
+/** What a path is drawn along, once for all moments. */
+const drawn = new WeakMap<Answers, Shape[]>();
+
+/** `change` edits the state while something is dragged. */
+export function disk(
+  answers: Answers, moments: Moment[], colors: BasinColors, drag: (drag: Drag) => Attributes, change: (edit: (state: State) => void) => void,
+): Shape {
+  const { prompt, sequences, runs, attractors, predicted, state, arrow, seen } = answers;
+  const color = (i: number, k: number): string => (prompt || k ? RUN[k] : colorOf(i));
+
+  const paths = (): Shape[] => runs.flatMap(({ steps, points, size, head }, k) => {
+    const one = (color: string, at: (row: number) => Point): Shape[] => {
+      const d = line(steps.length, (row) => pixel(at(row)));
+      return [path(d, { class: "around" }), path(d, { class: "shaft", stroke: color, ...dashes(k, "7 5") })];
+    };
+    return [
+      ...sequences.flatMap((i) => one(color(i, k), (row) => arrow(points, i, row * size))),
+      ...(head ? one("var(--head)", (row) => seen(head(row))) : []),
+    ];
+  });
+
+  /** Ticks on the rim: the directions that training can end in. */
+  const rim = (): Shape[] => {
+    const ticks: Shape[] = [];
+    const labels: Shape[] = [];
+    const shown = new Map<string, Attractor>();
+    for (const one of [...attractors, ...predicted, ...(prompt ? runs.map((run) => run.attractor) : [])]) {
+      if (isSolved(one)) shown.set(arrow(one.solution.w, 0).map((x) => fixed(x, 6)).join(), one);
+    }
+    const taken: Point[] = [];
+    for (const one of shown.values()) {
+      const second = !prompt && one === predicted[1];
+      for (const i of sequences) {
+        const [x, y] = arrow(one.solution.w, i);
+        const size = Math.hypot(x, y);
+        if (!(size > 0)) continue;
+        const at = (r: number): Point => [HALF + (x / size) * r, HALF - (y / size) * r];
+        ticks.push(path(`M${pair(at(RADIUS - 8))}L${pair(at(RADIUS + 8))}`,
+          { class: "tick", stroke: prompt ? colors.of(one.selection) : color(i, Number(second)) }));
+        const [u, v] = at(RADIUS + 21);
+        if (second || taken.some(([a, b]) => Math.hypot(a - u, b - v) < 16)) continue;
+        taken.push([u, v]);
+        labels.push(words(prompt ? one.selection.join(" ") : `Wz${subscript(i)}`, u, v + 4, { class: one.globallyOptimal ? "name best" : "name" }));
+      }
+    }
+    for (const { head, steps } of runs) {
+      const [x, y] = head ? pixel(seen(head(steps.length - 1))) : [0, 0];
+      if (head) labels.push(words("v", x + 12, y + 14, { class: "name" }));
+    }
+    return [...ticks, ...labels];
+  };
+
+  let still = drawn.get(answers);
+  if (!still) drawn.set(answers, (still = [["g", {}, rim()], ["g", { class: "paths" }, paths()]]));
+
+  const start = (): Shape => {
+    const [x, y] = arrow(runs[0].points, 0);
+    const moves = state.parameterization === "p" && !state.projection;
+    return ["g", {
+      class: moves ? "token" : "token still", tabindex: moves ? 0 : -1, role: "button", "aria-roledescription": "draggable start", "data-start": 1,
+      transform: `translate(${pair(pixel([x, y]))})`, "aria-label": `start of training at ${fixed(x, 2)}, ${fixed(y, 2)}`,
+      ...(moves && drag({
+        at: () => state.start,
+        world: (a, b) => {
+          const [u, v] = [(a - HALF) / RADIUS, (HALF - b) / RADIUS];
+          const r = Math.hypot(u, v);
+          const within = Math.min(r, 0.94);
+          const far = (UNIT * within) / (1 - within) / (r || 1);
+          return [u * far, v * far];
+        },
+        step: 0.05 * (1 + Math.hypot(...state.start)),
+        go: (to) => change((s) => { s.start = rounded(to); }),
+      })),
+    }, [["circle", { class: "halo", r: 18 }], ["circle", { class: "start", r: 6 }]]];
+  };
+
+  return ["svg", { class: "disk", viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group", "aria-label": "where training goes" }, [
+    ["circle", { cx: HALF, cy: HALF, r: RADIUS, class: "rim" }],
+    ...still,
+    ["g", {}, moments.flatMap(({ point }, k) => sequences.map((i) => path(shape(i, 5),
+      { class: "here", fill: color(i, k), transform: `translate(${pair(pixel(arrow(point, i)))})` })))],
+    ...(prompt ? [start()] : []),
+  ]];
+}
+
+/** Shows what is painted of the basins; starts that do not settle have a color of their own. */
+export function paintBasins(canvas: HTMLCanvasElement, { cells, numbers, selections }: Painted, colors: BasinColors, none: string): void {
+  // As words of four bytes: opacity, blue, green, red.
+  const word = (color: string): number => parseInt([5, 3, 1].map((k) => color.slice(k, k + 2)).join(""), 16);
+  const shades = selections.map((selection) => word(colors.of(selection)));
+  const image = new ImageData(cells, cells);
+  const pixels = new Uint32Array(image.data.buffer);
+  const gray = word(none);
+  numbers.forEach((number, k) => {
+    if (number < -1) return; // outside
+    const differs = (other: number): boolean => other > -2 && other !== number;
+    const border = differs(numbers[k + 1]) || differs(numbers[k + cells]); // seen without color, too
+    pixels[k] = (shades[number] ?? gray) | ((border ? 255 : SHADE) << 24);
+  });
+  canvas.width = canvas.height = cells;
+  canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
