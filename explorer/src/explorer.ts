@@ -133,6 +133,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
       removeEventListener("hashchange", visit);
       stopFollowing();
       sizes.disconnect();
+      clearTimeout(saying);
       cancelAnimationFrame(frame);
       cancelAnimationFrame(playing);
       painter.destroy();

@@ -39,17 +39,24 @@ function set(element: Element, shape: Shape): void {
   const first = known === attributes;
   for (const name in attributes) {
     const value = attributes[name];
-    // A reader changes values, and listeners are properties.
-    if (name === "value" || name === "checked" || typeof value === "function") {
-      if ((element as unknown as Attributes)[name] !== value) (element as unknown as Attributes)[name] = value;
-    } else if (first || value !== known[name]) put(element, name, value);
+    const changed = first || value !== known[name];
+    if (typeof value === "function") property(element, name, value);
+    // A reader changes values, too; what is being typed stays.
+    else if (name === "value" || name === "checked") {
+      if (changed || !element.matches(":focus")) property(element, name, value);
+    } else if (changed) put(element, name, value);
   }
   for (const name in known) {
     if (name in attributes) continue;
-    if (typeof known[name] === "function") (element as unknown as Attributes)[name] = null;
+    if (typeof known[name] === "function") property(element, name, null);
     else put(element, name);
   }
   written.set(element, shape);
+}
+
+function property(element: Element, name: string, value: unknown): void {
+  const properties = element as unknown as Attributes;
+  if (properties[name] !== value) properties[name] = value;
 }
 
 function put(element: Element, name: string, value?: unknown): void {
