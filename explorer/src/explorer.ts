@@ -17,7 +17,7 @@ import { charts } from "./view/charts";
 import { controls } from "./view/controls";
 import { BasinColors, disk, paintBasins, UNIT } from "./view/disk";
 import { dragging } from "./view/drag";
-import { button, render, select } from "./view/elements";
+import { button, render, select, type Shape } from "./view/elements";
 import { figure, GUIDE, legend, menu, panel, section, type Action } from "./view/page";
 import { plane, reachOf } from "./view/plane";
 import css from "./view/style.css";
@@ -70,6 +70,8 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   let diskWords = "";
   let colors = new BasinColors();
   let painted: Painted | null = null;
+  let header: Shape = ["header"];
+  let training: Shape = ["details"];
   const wide = !matchMedia("(max-width: 640px)").matches;
 
   const root = document.createElement("div");
@@ -131,6 +133,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
       removeEventListener("hashchange", visit);
       stopFollowing();
       sizes.disconnect();
+      clearTimeout(saying);
       cancelAnimationFrame(frame);
       cancelAnimationFrame(playing);
       painter.destroy();
@@ -320,8 +323,8 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
     const step = `step ${count(moments[0].step)}`;
     const cells = answers.hasBasins ? `; basins are a preview while you drag, ${PREVIEW.cells} × ${PREVIEW.cells} starts of long steps, and exact after it, ${EXACT.cells} × ${EXACT.cells}` : "";
     const hidden = projection ? ` ${Math.round(100 * projection.hidden)} % of the squared distances between tokens lie outside the plane shown; tokens cannot be dragged.` : "";
-    render(root, [
-      ["header", {}, [
+    if (!dragged) { // what is not drawn stays as it is meanwhile
+      header = ["header", {}, [
         ["h2", {}, state.title ?? "Drag a token, watch the attractor move"],
         ["div", { class: "tools" }, [
           select("scene", scene, scenes, show),
@@ -333,13 +336,17 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
             redraw();
           }, saves),
         ]],
-      ]],
-      ["p", { class: "point" }, [point, source && `(${source})`].filter(Boolean).join(" ")],
-      ["p", { class: "verdict" }, says],
-      controls(state, wide, (edit) => {
+      ]];
+      training = controls(state, wide, (edit) => {
         edit(state);
         settle();
-      }),
+      });
+    }
+    render(root, [
+      header,
+      ["p", { class: "point" }, [point, source && `(${source})`].filter(Boolean).join(" ")],
+      ["p", { class: "verdict" }, says],
+      training,
       ["div", { class: "row" }, [
         figure("Tokens", projection ? projection.words : `drag; size: attention, bold: number, then score${labels ? " y⟨v, x⟩" : ""}`,
           plane(answers, moments, reach, drag, change, settle)),

@@ -45,7 +45,8 @@ export function number(x: number, short = false): string {
 
 export const small = (x: number): string => (x === 0 ? "0" : x.toExponential(1));
 
-export const count = (n: number): string => n.toLocaleString("en");
+const grouped = new Intl.NumberFormat("en");
+export const count = (n: number): string => grouped.format(n);
 export const steps = (n: number): string => `${count(n)} steps`;
 
 /** "tokens 0 and 2", "token 3": counted from zero, as in Python. */

@@ -64,15 +64,12 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
   // Tokens with the same key exchange attention at no effect.
   const copies = problem.keys.some((row) => new Set(row.map((key) => key.join())).size < row.length);
   const reach = copies ? Infinity : NEGLIGIBLE;
-  // What attention gains by a token, how much of it is rounding, and log |loss'| where all attention is on it.
-  const [gain, tie, slopes] = [vector(count), vector(count), vector(count)];
+  // What attention gains by a token, and how much of it is rounding.
+  const [gain, tie] = [vector(count), vector(count)];
   const lengths = problem.keys.flat().map((key) => Math.hypot(...key));
   if (!head) {
     gain.set(problem.scores.flat());
-    for (let t = 0; t < count; t++) {
-      tie[t] = TIE * Math.abs(gain[t]);
-      slopes[t] = logSlope(loss, gain[t]);
-    }
+    for (let t = 0; t < count; t++) tie[t] = TIE * Math.abs(gain[t]);
   }
 
   // Factors are a matrix K that reads Q^T z.
@@ -81,8 +78,12 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
   const along = vector(d); // what scores the tokens of a sequence
   const [score, weight, lively] = [vector(count), vector(count), vector(count)];
   const pull = vector(n * d); // mantissa of sum_t m_t x_t
-  const [logRow, logLoss, mean, live, total] = [vector(n), vector(n), vector(n), vector(n), vector(n)];
+  const [margins, slopes, logRow] = [vector(n), vector(n), vector(n)]; // |loss'| is a slope, or in the logarithm
+  const [mean, live, total] = [vector(n), vector(n), vector(n)];
   const leader = new Int32Array(n);
+
+  /** |loss'(margin)|. */
+  const slope = (margin: number): number => (loss === "linear" ? 1 : 1 / (Math.exp(margin) + Number(loss === "logistic")));
 
   const isLive = (t: number, lead: number): boolean => Math.abs(gain[t] - gain[lead]) > tie[t] + tie[lead];
 
@@ -156,7 +157,7 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
       }
       const best = gain[lead];
       for (let a = 0; a < d; a++) pull[d * i + a] = 0;
-      logLoss[i] = head ? logSlope(loss, best) : slopes[lead];
+      margins[i] = best;
       logRow[i] = -Infinity;
       if (far === -Infinity && !head) continue;
       // Weights, and those in units of the heaviest token that matters; what is far below it does not.
@@ -178,15 +179,16 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
         const m = (lively[t] - weight[t] * sum) / whole;
         for (let a = 0; a < d; a++) pull[d * i + a] -= m * (keys[d * t + a] - keys[d * lead + a]);
       }
-      const margin = best + sum * heaviest;
-      if (margin !== best) logLoss[i] = logSlope(loss, margin);
-      logRow[i] = far + logLoss[i];
+      const margin = (margins[i] = best + sum * heaviest);
+      const tame = Math.abs(margin) < -FAINT;
+      slopes[i] = tame ? slope(margin) : 1;
+      logRow[i] = tame ? far : far + logSlope(loss, margin);
       if (logRow[i] > common) common = logRow[i];
     }
     for (let k = 0; k < size; k++) mantissa[k] = 0;
     for (let r = 0; r < arrays.length; r++) logScales[r] = common;
     for (let i = 0; i < n && common > -Infinity; i++) {
-      spread(w, i, pull, d * i, (logRow[i] === common ? 1 : Math.exp(logRow[i] - common)) / n, mantissa);
+      spread(w, i, pull, d * i, (slopes[i] * (logRow[i] === common ? 1 : Math.exp(logRow[i] - common))) / n, mantissa);
     }
     if (head) atHead();
   }
@@ -194,16 +196,17 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
   /** softmax * (g - <softmax, g>), which loses all digits where one token holds all the weight. */
   function atPlain(i: number): void {
     let margin = 0;
+    slopes[i] = 1;
     total[i] = 0;
     for (let a = 0; a < d; a++) pull[d * i + a] = 0;
     for (let t = start[i]; t < start[i + 1]; t++) total[i] += weight[t] = Math.exp(score[t]);
     for (let t = start[i]; t < start[i + 1]; t++) margin += (weight[t] / total[i]) * gain[t];
-    logLoss[i] = logSlope(loss, margin);
-    const slope = Math.exp(logLoss[i]);
+    margins[i] = margin;
+    const by = Math.exp(logSlope(loss, margin));
     let average = 0;
-    for (let t = start[i]; t < start[i + 1]; t++) average += (weight[t] / total[i]) * (slope * gain[t]);
+    for (let t = start[i]; t < start[i + 1]; t++) average += (weight[t] / total[i]) * (by * gain[t]);
     for (let t = start[i]; t < start[i + 1]; t++) {
-      const m = (weight[t] / total[i]) * (slope * gain[t] - average);
+      const m = (weight[t] / total[i]) * (by * gain[t] - average);
       for (let a = 0; a < d; a++) pull[d * i + a] -= m * keys[d * t + a];
     }
     logRow[i] = 0;
@@ -223,6 +226,7 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
 
   /** In the head: -mean_i |loss'| y_i o_i. */
   function atHead(): void {
+    const logLoss = margins.map((margin) => logSlope(loss, margin));
     const common = plain ? 0 : largest(logLoss);
     logScales[1] = common;
     for (let i = 0; i < n; i++) {
@@ -261,8 +265,9 @@ export function gradientOf(problem: Problem, plain = false): Gradient {
     const apart = vector(d);
     for (let i = 0; i < n; i++) {
       const lead = leader[i];
+      const logLoss = logSlope(loss, margins[i]);
       for (let t = start[i]; t < start[i + 1]; t++) {
-        const log = score[t] + logLoss[i];
+        const log = score[t] + logLoss;
         if (head) {
           const values = add(log);
           for (let a = 0; a < d; a++) values[d + a] = (-labels[i] * keys[d * t + a]) / total[i] / n;

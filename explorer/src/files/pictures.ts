@@ -67,8 +67,7 @@ export function sheetSvg(root: HTMLElement): string {
   const height = Math.max(y + 222, y + high + 24, at + 8);
   const sheet = document.createElement("div");
   render(sheet, [["svg", {
-    width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "font-size": 12, fill: ink,
-    "font-family": "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+    width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "font-size": 12, fill: ink, "font-family": style.fontFamily,
   }, [["rect", { width: WIDTH, height, fill: color("paper") }], ...shapes]]]);
   const [out] = sheet.children;
   out.append(...copies);

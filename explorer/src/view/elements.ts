@@ -5,38 +5,63 @@ export type Attributes = Record<string, unknown>;
 /** A tag, its attributes, and its text or what is inside. */
 export type Shape = [tag: string, attributes?: Attributes, inside?: string | Shape[]];
 
-const written = new WeakMap<Element, Attributes>();
+const written = new WeakMap<Element, Shape>();
 
-/** Makes these the children of an element. */
+/** Makes these the children of an element; a list that it has already is not read again. */
 export function render(parent: Element, shapes: Shape[]): void {
-  shapes.forEach(([tag, attributes = {}, inside], k) => {
-    let element = parent.children[k];
+  let element = parent.firstElementChild;
+  for (const shape of shapes) {
+    const [tag, , inside = []] = shape;
     if (element?.localName !== tag) {
       const made = document.createElementNS(tag === "svg" ? "http://www.w3.org/2000/svg" : parent.namespaceURI, tag);
       if (element) element.replaceWith(made);
       else parent.append(made);
       element = made;
     }
-    if (typeof inside !== "string") render(element, inside ?? []);
-    else if (element.firstChild?.nodeValue !== inside) element.textContent = inside;
-    set(element, attributes);
-  });
-  while (parent.children.length > shapes.length) parent.lastElementChild!.remove();
+    if (written.get(element) !== shape) {
+      if (typeof inside !== "string") render(element, inside);
+      else if (element.firstChild?.nodeValue !== inside) element.textContent = inside;
+      set(element, shape);
+    }
+    element = element.nextElementSibling;
+  }
+  while (element) {
+    const next: Element | null = element.nextElementSibling;
+    element.remove();
+    element = next;
+  }
 }
 
 /** Writes those attributes that differ from what was written last; what is true or false is there or not. */
-function set(element: Element, attributes: Attributes): void {
-  const known = written.get(element) ?? {};
-  for (const name in { ...known, ...attributes }) {
+function set(element: Element, shape: Shape): void {
+  const [, attributes = {}] = shape;
+  const [, known = {}] = written.get(element) ?? shape;
+  const first = known === attributes;
+  for (const name in attributes) {
     const value = attributes[name];
-    // A reader changes values, and listeners are properties.
-    if (name === "value" || name === "checked" || typeof value === "function") {
-      if ((element as unknown as Attributes)[name] !== value) (element as unknown as Attributes)[name] = value;
-    } else if (value === known[name]) continue;
-    else if (value === undefined || value === false) element.removeAttribute(name);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    const changed = first || value !== known[name];
+    if (typeof value === "function") property(element, name, value);
+    // A reader changes values, too; what is being typed stays.
+    else if (name === "value" || name === "checked") {
+      if (changed || !element.matches(":focus")) property(element, name, value);
+    } else if (changed) put(element, name, value);
   }
-  written.set(element, attributes);
+  for (const name in known) {
+    if (name in attributes) continue;
+    if (typeof known[name] === "function") property(element, name, null);
+    else put(element, name);
+  }
+  written.set(element, shape);
+}
+
+function property(element: Element, name: string, value: unknown): void {
+  const properties = element as unknown as Attributes;
+  if (properties[name] !== value) properties[name] = value;
+}
+
+function put(element: Element, name: string, value?: unknown): void {
+  if (value === undefined || value === false) element.removeAttribute(name);
+  else element.setAttribute(name, value === true ? "" : String(value));
 }
 
 /** A list to choose from: values, and what they say. */

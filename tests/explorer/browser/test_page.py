@@ -116,6 +116,19 @@ def test_pictures_are_whole(show, scheme):
     assert all(link.startswith("data:image/png") for link in links)
 
 
+def test_what_is_being_typed_stays(show):
+    shown = show("two-basins")
+    step = shown.page.get_by_role("spinbutton", name="step")
+    step.fill("0.3")
+    play = "document.querySelector('.attractor-explorer').shadowRoot.querySelector('.time button')"
+    shown.page.evaluate(f"{play}.click()")  # which draws the page again, and takes no focus
+    shown.page.get_by_role("button", name="pause").wait_for()
+    assert step.input_value() == "0.3" and shown.state["trainings"][0]["learning_rate"] == 0.1
+    step.press("Enter")
+    shown.settled()
+    assert shown.state["trainings"][0]["learning_rate"] == 0.3
+
+
 DARK = "document.querySelector('.attractor-explorer').shadowRoot.querySelector('.dark') !== null"
 
 
