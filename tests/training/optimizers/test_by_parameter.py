@@ -111,12 +111,17 @@ def test_factors_are_called_as_their_arrays(data):
     np.testing.assert_allclose(apart.data["W"], together.data["W"], rtol=1e-12)
 
 
-def test_what_a_part_needs_is_handed_over(data):
-    run = at.train(
-        *data, by_parameter({"v": at.sign_descent(0.1)}, polyak_step()), steps=3,
-        parameterization="(v, W)",
+def test_what_a_part_needs_is_handed_over_to_it_alone():
+    hybrid = by_parameter({"K": polyak_step()}, at.sign_descent(0.1))
+    assert hybrid.needs == {"log_excess"} and by_parameter({"K": polyak_step()}).needs
+    gradient, start = scaled(tree(1), 0.0, 0.0, 0.0), tree(0)
+    found, _ = hybrid.step(gradient, hybrid.init(start), start, log_excess=jnp.asarray(1.0))
+    alone, _ = polyak_step().step(
+        {"K": gradient["K"]}, polyak_step().init({"K": start["K"]}), {"K": start["K"]},
+        log_excess=jnp.asarray(1.0),
     )  # fmt: skip
-    assert (run.data["W"].isel(step=-1) != run.data["W"].isel(step=0)).any()
+    np.testing.assert_allclose(found["K"], alone["K"], rtol=1e-14)
+    np.testing.assert_array_equal(found["Q"], start["Q"] - 0.1 * jnp.sign(gradient["Q"].mantissa))
 
 
 @pytest.mark.parametrize(

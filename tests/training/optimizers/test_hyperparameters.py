@@ -46,6 +46,9 @@ STRUCTURE = {
     "method": "it names an algorithm",
     "newton_schulz_iterations": "so many products are compiled one after another",
     "iterations": "as these",
+    "coefficients": "as these",
+    "bias_correction": "it says whether divisions are compiled",
+    "shape_factor": "it says whether a factor is compiled",
 }
 """The settings that are no data of a trial, and why."""
 
