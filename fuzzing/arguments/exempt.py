@@ -48,6 +48,8 @@ INSIDE = frozenset(
         "attractor.next_token.linear.LinearTrajectory.of",
         "attractor.training.Trajectory.of",
         "attractor.training.Trajectory.require_one_variant",
+        "attractor.training.optimizers.Optimizer.at_rest",
+        "attractor.training.optimizers.Optimizer.at_step",
         "attractor.training.optimizers.Optimizer.numbers",
         "attractor.training.optimizers.Optimizer.with_numbers",
         "attractor.training.optimizers.Optimizer.with_several",

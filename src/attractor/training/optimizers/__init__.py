@@ -30,10 +30,12 @@ from attractor.training.optimizers.registry import (
     registered_optimizers,
 )
 from attractor.training.optimizers.rescaled_state import with_rescaled_state
+from attractor.training.optimizers.schedules import Schedule, power_decay, until
 
 __all__ = [
     "Optimizer",
     "RegisteredOptimizer",
+    "Schedule",
     "adam",
     "declare",
     "get_optimizer",
@@ -47,6 +49,7 @@ __all__ = [
     "normalized_gradient_descent",
     "normalized_momentum",
     "polyak_step",
+    "power_decay",
     "register_optimizer",
     "registered_optimizers",
     "schatten_mirror_descent",
@@ -54,6 +57,7 @@ __all__ = [
     "sign_momentum",
     "spectral_descent",
     "steepest_descent",
+    "until",
     "with_rescaled_state",
 ]
 

@@ -7,12 +7,13 @@ import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.scaled import (
     Scaled,
@@ -26,7 +27,7 @@ from attractor.checks import check_choice, check_function, check_kinds, check_te
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
 from attractor.geometry import Geometry, get_geometry
-from attractor.training.optimizers.checks import check_one_hyperparameter
+from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,
     Numbers,
@@ -82,8 +83,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         log_time_step: The logarithm of the time that a step amounts to for the same algorithm
             without normalization, from a scaled gradient and the further arguments of ``update``;
             NaN where several arrays are normalized each by itself, which is no change of time.
-            None where it never is one.
-        weight_decay: Multiple of the parameters that is added to the gradient first.
+            None where it never is one, and where hyperparameters change: see ``at_step``.
+        weight_decay: Multiple of the parameters that is added to the gradient first; a function of
+            the step where it changes.
         needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
             logarithm of the loss above the best one that can be reached.
     """
@@ -147,13 +149,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     def with_several(self, values: Mapping[str, tuple[float, ...]]) -> Optimizer:
         """The same algorithm with several values of some of its hyperparameters, for ``train``."""
 
-        def refuse(*given: Any, **further: Any) -> NoReturn:
-            name, each = next(iter(values.items()))
-            raise InvalidInputError(
-                name,
-                f"there are {len(each)} values of it, and a step takes one",
-                "Give one; train(...) alone takes several side by side",
-            )
+        def refuse(*given: Any, **further: Any) -> None:
+            refuse_several(*next(iter(values.items())))
 
         several = Optimizer(
             refuse,
@@ -233,6 +230,17 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         if self.retract is None:
             return optax.apply_updates(parameters, updates), memory
         return self.retract(parameters, memory), memory
+
+    def at_step(self, memory: PyTree) -> Optimizer:
+        """The optimizer of the next step: itself, but for hyperparameters that change."""
+        return self
+
+    def at_rest(self, memory: PyTree, before: PyTree) -> Bool[Array, ""]:
+        """Whether the memory is as it was, so that the same gradient would move nothing again."""
+        rests = jnp.array(True)
+        for new, old in zip(jax.tree.leaves(memory), jax.tree.leaves(before), strict=True):
+            rests &= (new == old).all()
+        return rests
 
 
 @renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
