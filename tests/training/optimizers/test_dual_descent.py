@@ -126,7 +126,9 @@ def test_training_follows_a_schedule_and_keeps_its_name(unit_tokens, tmp_path):
     np.testing.assert_allclose(lengths, [0, 0, 0.5, 0.5, 0, 0, 0, 0], rtol=1e-14)
     # Where the rate is zero no time passes.
     sizes = np.exp(trained.data["log_time"].values[0, 0])
-    assert (sizes[:3] == 0).all() and (np.diff(sizes) > 0).tolist() == [False] * 2 + [True] * 2 + [False] * 4
+    assert (sizes[:3] == 0).all() and (np.diff(sizes) > 0).tolist() == [False] * 2 + [True] * 2 + [
+        False
+    ] * 4
     trained.save(tmp_path / "run.nc")
     assert Trajectory.load(tmp_path / "run.nc").settings["optimizer"]["learning_rate"] == "pulse"
 

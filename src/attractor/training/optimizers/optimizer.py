@@ -35,6 +35,7 @@ from attractor.training.optimizers.hyperparameters import (
     hyperparameters as as_data,
     is_zero,
 )
+from attractor.training.optimizers.schedules import Schedule
 
 GradientScale = Literal[
     "absolute", "global", "per_array", "per_entry", "log_per_array", "log_per_entry"
@@ -295,7 +296,7 @@ def declare(
     if name == UNNAMED:
         name = _own_name(transformation)
     if hyperparameters is not None:
-        given = _check_own_numbers(transformation, settings, hyperparameters)
+        given = _check_own_numbers(transformation, settings, hyperparameters, weight_decay)
         norm = None if geometry is None else get_geometry(geometry)
         make = _maker(transformation, tuple(given), norm, gradient_scale, name)
         return make(*given.values(), weight_decay)
@@ -330,7 +331,9 @@ def _own_name(transformation: Any) -> str:
     return makers[-1].rpartition(".")[2] if known else UNNAMED
 
 
-def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Numbers]:
+def _check_own_numbers(
+    make: Any, settings: Any, given: Any, weight_decay: Any
+) -> dict[str, Numbers]:
     """Checks what ``declare`` is given to make a transformation of."""
     # They import this file.
     from attractor.training.initial import INITIAL_SCALE
@@ -349,7 +352,11 @@ def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Number
         raise InvalidInputError(
             "settings", "hyperparameters are given, which are kept in their place", "Leave it out"
         )
-    if taken := {"weight_decay", INITIAL_SCALE, *RECORDED} & {*names}:
+    taken = {"weight_decay", INITIAL_SCALE, *RECORDED}
+    for name, value in {**given, "weight_decay": weight_decay}.items():
+        if isinstance(value, Schedule):
+            taken |= {*value.names(name)} - {name}
+    if taken := taken & {*names}:
         raise InvalidInputError(
             "hyperparameters",
             f"{taken.pop()!r} is the name of something else",

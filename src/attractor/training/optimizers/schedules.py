@@ -191,7 +191,7 @@ def scheduled_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         if argument not in joined:
             problem, remedy = f"there is no {argument} that it is of", f"Give {argument}, too"
         elif {*given} != {"steps"} and ("exponent" not in given or "steps" in given):
-            problem = f"{' and '.join(names.values())} make no schedule"
+            problem = f"{argument} with {' and '.join(given)} makes no schedule"
             remedy = (
                 f"Give {argument}_exponent, perhaps with {argument}_offset; or {argument}_steps"
             )
