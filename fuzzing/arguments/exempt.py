@@ -50,6 +50,8 @@ INSIDE = frozenset(
         "attractor.training.Trajectory.of",
         "attractor.training.Trajectory.require_one_variant",
         "attractor.training.optimizers.Optimizer.effective_geometry",
+        "attractor.training.optimizers.Optimizer.at_rest",
+        "attractor.training.optimizers.Optimizer.at_step",
         "attractor.training.optimizers.Optimizer.numbers",
         "attractor.training.optimizers.Optimizer.with_numbers",
         "attractor.training.optimizers.Optimizer.with_several",

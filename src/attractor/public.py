@@ -125,6 +125,7 @@ from attractor.training import (
     normalized_gradient_descent as normalized_gradient_descent,
     normalized_momentum as normalized_momentum,
     polyak_step as polyak_step,
+    power_decay as power_decay,
     registered_optimizers as registered_optimizers,
     regularization_path as regularization_path,
     schatten_mirror_descent as schatten_mirror_descent,
@@ -133,5 +134,6 @@ from attractor.training import (
     spectral_descent as spectral_descent,
     steepest_descent as steepest_descent,
     train as train,
+    until as until,
     with_rescaled_state as with_rescaled_state,
 )

@@ -79,6 +79,10 @@ def _optimizers() -> Iterator[Call]:
         blames={"parts": "optimizer spelling", "default": "optimizer spelling"},
     )  # fmt: skip
     yield Call(at.joined, optimizer=ex.STEP)
+    several = "real sequence array"
+    numbers = dict.fromkeys(("initial", "exponent", "offset", "value", "steps"), several)
+    yield Call(at.power_decay, initial=0.1, exponent=0.5, takes=numbers)
+    yield Call(at.until, steps=100, value=0.01, takes=numbers)
     yield Call(at.steepest_descent, learning_rate=0.1, geometry="nuclear", takes=TAKES)
     wrapped = {"transformation": given.OPTAX, "geometry": None, "takes": {"weight_decay": "real"}}
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         normalized_gradient_descent as normalized_gradient_descent,
         normalized_momentum as normalized_momentum,
         polyak_step as polyak_step,
+        power_decay as power_decay,
         register_optimizer as register_optimizer,
         registered_optimizers as registered_optimizers,
         schatten_mirror_descent as schatten_mirror_descent,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         sign_momentum as sign_momentum,
         spectral_descent as spectral_descent,
         steepest_descent as steepest_descent,
+        until as until,
         with_rescaled_state as with_rescaled_state,
     )
     from attractor.training.paths._local_path import local_path as local_path

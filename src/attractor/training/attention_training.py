@@ -129,9 +129,9 @@ class AttentionTraining(Objective):
         further = self._further(state, data, rows)
         optimizer = self.optimizer.with_numbers(data.numbers)
         parameters, memory = optimizer.step(gradient, state.memory, state.parameters, **further)
-        log_time = state.log_time
-        if optimizer.log_time_step is not None:
-            log_time = jnp.logaddexp(log_time, optimizer.log_time_step(gradient, **further))
+        log_time, timed = state.log_time, optimizer.at_step(state.memory).log_time_step
+        if timed is not None:
+            log_time = jnp.logaddexp(log_time, timed(gradient, **further))
         moved = AttentionState(parameters, memory, state.step + 1, log_time)
         # One pass over the parameters finds all three facts: passes cost more than arithmetic.
         slopes = jax.tree.map(lambda leaf: leaf.mantissa, gradient)
@@ -139,9 +139,7 @@ class AttentionTraining(Objective):
             lambda new, old, slope: (~jnp.isfinite(new), new != old, slope != 0),
             (parameters, state.parameters, slopes),
         )
-        if jax.tree.leaves(memory):
-            (remembered,) = _any(lambda new, old: (new != old,), (memory, state.memory))
-            changed = changed | remembered
+        changed = changed | ~optimizer.at_rest(memory, state.memory)
         if self.batch_size is not None:
             changed = jnp.array(True)  # another batch may move what this one leaves
         unmoved = jnp.where(sloped, TrialStatus.BELOW_ROUNDING, TrialStatus.STATIONARY)
@@ -161,7 +159,8 @@ class AttentionTraining(Objective):
         loss = mean_loss(layer, self.loss, attention, head, rows)
         size = log_norm(gradient)
         seen = Snapshot(W, attention, head, rows, probabilities, loss, size)
-        timed = self.optimizer.log_time_step is not None and not self.optimizer.decays_weights
+        optimizer = self.optimizer.at_step(state.memory)
+        timed = optimizer.log_time_step is not None and not optimizer.decays_weights
         return {
             "loss": loss,
             "norm": layer.descended_norm(W, self.optimizer),

@@ -243,12 +243,10 @@ class LinearTraining(Objective):
         further = {"log_excess": log_excess_of(rows, data.targets)} if needed else {}
         optimizer = self.optimizer.with_numbers(data.numbers)
         W, memory = optimizer.step(gradient, state.memory, state.W, **further)
-        log_time = state.log_time
-        if optimizer.log_time_step is not None:
-            log_time = jnp.logaddexp(log_time, optimizer.log_time_step(gradient, **further))
-        changed = (W != state.W).any()
-        for new, old in zip(jax.tree.leaves(memory), jax.tree.leaves(state.memory), strict=True):
-            changed = changed | (new != old).any()
+        log_time, timed = state.log_time, optimizer.at_step(state.memory).log_time_step
+        if timed is not None:
+            log_time = jnp.logaddexp(log_time, timed(gradient, **further))
+        changed = (W != state.W).any() | ~optimizer.at_rest(memory, state.memory)
         diverged = ~jnp.isfinite(W).all()
         # A step to infinity is not taken: the trial keeps its last finite state.
         kept = jax.tree.map(
@@ -266,7 +264,8 @@ class LinearTraining(Objective):
         rows = rows_of(state.W, data.targets)
         log_excess = log_excess_of(rows, data.targets)
         excess = jnp.exp(log_excess)
-        timed = self.optimizer.log_time_step is not None and not self.optimizer.decays_weights
+        optimizer = self.optimizer.at_step(state.memory)
+        timed = optimizer.log_time_step is not None and not optimizer.decays_weights
         geometry = self.optimizer.geometry or Frobenius()
         return {
             "loss": data.entropy + excess,

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 _NUMBERS = {
     "learning_rate": "learning rate; that behind the name of the optimizer, or 0.1",
+    "learning_rate_exponent": "a in the learning rate eta (1 + (t - 1) / offset)^-a of step t",
+    "learning_rate_offset": "offset in the same; 1",
     "weight_decay": "weight decay",
+    "weight_decay_steps": "steps after which the weight decay is switched off",
     "dual_weight_decay": "weight decay of the dual variable of mirror descent",
     "eps": "what is added to the norm, or root of squares, that a step is divided by",
     "b1": "decay of the mean of gradients",

@@ -34,10 +34,12 @@ from attractor.training.optimizers.registry import (
     registered_optimizers,
 )
 from attractor.training.optimizers.rescaled_state import with_rescaled_state
+from attractor.training.optimizers.schedules import Schedule, power_decay, until
 
 __all__ = [
     "Optimizer",
     "RegisteredOptimizer",
+    "Schedule",
     "adam",
     "by_parameter",
     "composed_spectral_descent",
@@ -55,6 +57,7 @@ __all__ = [
     "normalized_gradient_descent",
     "normalized_momentum",
     "polyak_step",
+    "power_decay",
     "register_optimizer",
     "registered_optimizers",
     "schatten_mirror_descent",
@@ -62,6 +65,7 @@ __all__ = [
     "sign_momentum",
     "spectral_descent",
     "steepest_descent",
+    "until",
     "with_rescaled_state",
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.checks import check_kinds, shown, suggest
@@ -95,6 +95,11 @@ class HybridOptimizer(Optimizer):
             return part.step(own, memory, held, **needed)
 
         return _apart(self.parts, step_of, gradient, memory, parameters, further)
+
+    def at_rest(self, memory: dict[str, PyTree], before: dict[str, PyTree]) -> Bool[Array, ""]:
+        """Whether the same gradient would move nothing again, by none of them."""
+        rests = [self.parts[name].at_rest(memory[name], before[name]) for name in memory]
+        return jnp.stack(rests).all()
 
 
 def _with_numbers(parts: Parts, values: Mapping[str, Any]) -> Optimizer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from attractor.attention.multi_head import AttentionHeads
 from attractor.attention.scaled import Scaled, common_log_scale, relative
@@ -65,6 +65,15 @@ class _Joined(Optimizer):
         )
         return _apart(moved, parameters), memory
 
+    def at_step(self, memory: PyTree) -> Optimizer:
+        """The optimizer of the next step."""
+        now = self.inner.at_step(memory)
+        return self if now is self.inner else _joined(now)
+
+    def at_rest(self, memory: PyTree, before: PyTree) -> Bool[Array, ""]:
+        """Whether the same gradient would move nothing again."""
+        return self.inner.at_rest(memory, before)
+
 
 def _remade(inner: Optimizer) -> Optimizer:
     """The same object for the same optimizer, so that nothing is compiled twice."""
@@ -89,14 +98,10 @@ def _joined(inner: Optimizer) -> Optimizer:
     found = _Joined(
         lambda params: inner.init(_together(params)),
         update,
-        geometry=inner.geometry,
-        gradient_scale=inner.gradient_scale,
-        name=f"joined {inner.name}",
         settings=inner.settings,
         retract=None if retract is None else retracted,
         log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
-        needs=inner.needs,
-        steps_by_array=inner.steps_by_array,
+        **inner.declared | {"name": f"joined {inner.name}"},
     )
     found.weight_decay = inner.weight_decay  # which the optimizer itself adds
     assert isinstance(found, _Joined)

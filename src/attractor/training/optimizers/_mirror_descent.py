@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from optax import Schedule
-
 from attractor.checks import check_flag, check_function
 from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
 from attractor.training.optimizers.checks import (
-    check_hyperparameter,
     check_mirror_exponent,
     check_not_traced,
 )
-from attractor.training.optimizers.dual_descent import DualDescent, Exponents, LearningRate
-from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
+from attractor.training.optimizers.dual_descent import DualDescent, Exponents
+from attractor.training.optimizers.hyperparameters import (
+    Number,
+    Numbers,
+    hyperparameters,
+    is_zero,
+)
 from attractor.training.optimizers.optimizer import GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.scheduled import name_of
 
 
 @register_optimizer("mirror descent", "md", number="p")
 def mirror_descent(
-    learning_rate: Numbers | Schedule,
+    learning_rate: Numbers,
     p: Exponents = 1.5,
     normalize: bool = True,
     *,
@@ -53,8 +56,7 @@ def mirror_descent(
     rounded once.
 
     Args:
-        learning_rate: The length of a step in ``Y``, positive; or a function from the number of
-            the step to it, such as ``optax.cosine_decay_schedule(0.1, 1000)``.
+        learning_rate: The length of a step in ``Y``, positive.
         p: The exponent, more than 1; or a function from the path of an array among the parameters,
             such as "attention" or "head.weight", to its exponent.
         normalize: Whether the gradient is divided by its dual norm. If not, steps follow its true
@@ -86,7 +88,7 @@ def mirror_descent(
 
 @register_optimizer("Schatten mirror descent", "smd", number="p")
 def schatten_mirror_descent(
-    learning_rate: Numbers | Schedule,
+    learning_rate: Numbers,
     p: Exponents = 1.5,
     normalize: bool = True,
     *,
@@ -102,8 +104,7 @@ def schatten_mirror_descent(
     could have made count as zero.
 
     Args:
-        learning_rate: The length of a step in ``Y``, positive; or a function from the number of
-            the step to it.
+        learning_rate: The length of a step in ``Y``, positive.
         p: The exponent, more than 1; or a function from the path of an array among the parameters
             to its exponent.
         normalize: Whether the gradient is divided by its dual norm.
@@ -133,8 +134,6 @@ def _make(
     """Checks all settings, and makes the optimizer."""
     for argument, value in ({"p": p} | numbers).items():
         check_not_traced(argument, value)
-    if check_hyperparameter("eps", numbers["eps"]) and not normalize:
-        raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
     return _mirror_descent(
         family,
         learning_rate,
@@ -145,12 +144,10 @@ def _make(
     )
 
 
-@hyperparameters(
-    "learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay", scheduled=True
-)
+@hyperparameters("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay")
 def _mirror_descent(
     family: type[Lp] | type[Schatten],
-    learning_rate: LearningRate,
+    learning_rate: Number,
     p: Exponents,
     normalize: bool,
     per_factor: bool,
@@ -159,11 +156,12 @@ def _mirror_descent(
     dual_weight_decay: Number,
     weight_decay: Number,
 ) -> Optimizer:
+    if not (normalize or is_zero(eps)):
+        raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
     optional = {"eps": eps, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
     descent = DualDescent(family, learning_rate, p, normalize, per_factor, **optional)
     guarded, remembers, decays = (not is_zero(number) for number in optional.values())
     normalized: GradientScale = "per_array" if per_factor else "global"
-    timed = not (callable(learning_rate) or remembers or decays)
     return Optimizer(
         descent.init,
         descent.update,
@@ -171,21 +169,14 @@ def _mirror_descent(
         gradient_scale="log_per_array" if guarded else normalized if normalize else "absolute",
         name="mirror descent" if family is Lp else "Schatten mirror descent",
         settings={
-            "learning_rate": _written(learning_rate),
-            "p": _written(p),
+            "learning_rate": learning_rate,
+            "p": name_of(p) if callable(p) else p,
             "normalize": normalize,
             "per_factor": per_factor,
             **{name: number for name, number in optional.items() if not is_zero(number)},
         },
         retract=descent.retract,
-        log_time_step=descent.log_time_step if timed else None,
+        log_time_step=None if remembers or decays else descent.log_time_step,
         weight_decay=weight_decay,
         steps_by_array=normalize and per_factor,
     )
-
-
-def _written(setting: Any) -> Any:
-    """A number as it is, a function by its name."""
-    if isinstance(setting, float):
-        return setting
-    return getattr(setting, "__qualname__", repr(setting))

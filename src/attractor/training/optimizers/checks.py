@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,7 +18,7 @@ from attractor.geometry.exponent import checked_exponent
 _POSITIVE = {"above": 0, "example": 0.1}
 _SHARE = {"least": 0, "below": 1, "example": 0.9}
 _MULTIPLE = {"least": 0, "example": 0.01}
-_BOUNDS = {
+BOUNDS = {
     "learning_rate": _POSITIVE,
     "scale": _POSITIVE | {"example": 1.0},
     **dict.fromkeys(("b1", "b2", "decay", "momentum"), _SHARE),
@@ -33,25 +33,27 @@ def check_learning_rate(learning_rate: Any) -> Any:
     return check_hyperparameter("learning_rate", learning_rate)
 
 
-def check_rate_or_schedule(learning_rate: Any) -> Any:
-    """Checks that a learning rate is a positive finite number, or a function that gives one."""
-    if isinstance(learning_rate, Tracer) or not callable(learning_rate):
-        return check_learning_rate(learning_rate)
+def check_function_of_step(argument: str, schedule: Callable[[Any], Any]) -> None:
+    """Checks that JAX can trace a schedule, and that it gives one number.
+
+    Raises:
+        InvalidInputError: If it fails, or gives something else.
+    """
     try:
-        found = jax.eval_shape(learning_rate, jax.ShapeDtypeStruct((), jnp.int32))
+        hash(schedule)
+        found = jax.eval_shape(schedule, jax.ShapeDtypeStruct((), jnp.int32))
     except Exception as error:
         raise InvalidInputError(
-            "learning_rate",
-            f"the schedule {learning_rate!r} fails: {type(error).__name__}: {error}",
+            argument,
+            f"the schedule {schedule!r} fails: {type(error).__name__}: {error}",
             "Give a function from the number of a step to one number, which JAX can trace",
         ) from error
     if getattr(found, "shape", None) != ():
         raise InvalidInputError(
-            "learning_rate",
-            f"the schedule {learning_rate!r} gives {found}",
+            argument,
+            f"the schedule {schedule!r} gives {found}",
             "Give a function from the number of a step to one number",
         )
-    return learning_rate
 
 
 def check_mirror_exponent(p: Any, argument: str = "p") -> float:
@@ -90,7 +92,7 @@ def check_one_hyperparameter(argument: str, value: Any) -> Any:
     """
     if isinstance(value, Tracer):
         return value
-    return check_number(argument, value, **_BOUNDS.get(argument, {}))
+    return check_number(argument, value, **BOUNDS.get(argument, {}))
 
 
 def check_hyperparameter(argument: str, value: Any) -> Any:
@@ -101,18 +103,56 @@ def check_hyperparameter(argument: str, value: Any) -> Any:
     Raises:
         InvalidInputError: If a value is out of bounds, or of several two are equal or one is zero.
     """
-    if isinstance(value, Tracer):
-        return value
-    if not (isinstance(value, Sequence) and not isinstance(value, str)) and np.ndim(value) != 1:
-        return check_one_hyperparameter(argument, value)
-    several = tuple(check_one_hyperparameter(argument, each) for each in value)
-    if not several or len(set(several)) < len(several):
-        problem = "names no value" if not several else "names a value twice"
-        raise InvalidInputError(argument, f"{shown(value)} {problem}", "Give values that differ")
-    if 0 in several:
+    checked = check_scheduled(argument, value)
+    if isinstance(checked, tuple) and 0 in checked:
         raise InvalidInputError(
             argument,
             "zero is among the values, which leaves a term out and so is another algorithm",
             "Train with zero by itself",
         )
+    return checked
+
+
+def check_scheduled(argument: str, value: Any) -> Any:
+    """Checks the number that a schedule of a hyperparameter begins with, which may be zero.
+
+    Raises:
+        InvalidInputError: If a value is out of bounds, or of several two are equal.
+    """
+    return check_one_or_several(argument, value, check_one_hyperparameter)
+
+
+def check_one_or_several(argument: str, value: Any, check_one: Callable[[str, Any], Any]) -> Any:
+    """Checks a number, or several different ones, which become a tuple; a traced one passes.
+
+    Args:
+        argument: The name.
+        value: The number, or a sequence or array of them.
+        check_one: Takes the name and one number; returns it as a plain one, or raises.
+
+    Raises:
+        InvalidInputError: If a value cannot be used, or of several two are equal.
+    """
+    if isinstance(value, Tracer):
+        return value
+    if not (isinstance(value, Sequence) and not isinstance(value, str)) and np.ndim(value) != 1:
+        return check_one(argument, value)
+    several = tuple(check_one(argument, each) for each in value)
+    if not several or len(set(several)) < len(several):
+        problem = "names no value" if not several else "names a value twice"
+        raise InvalidInputError(argument, f"{shown(value)} {problem}", "Give values that differ")
     return several
+
+
+def refuse_several(argument: str, value: Any) -> None:
+    """Refuses several values of a number where a single step is taken.
+
+    Raises:
+        InvalidInputError: If there are several.
+    """
+    if isinstance(value, tuple):
+        raise InvalidInputError(
+            argument,
+            f"there are {len(value)} values of it, and a step takes one",
+            "Give one; train(...) alone takes several side by side",
+        )

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction
 from attractor.errors import InvalidInputError, PrecisionWarning
@@ -25,7 +24,6 @@ from attractor.training.optimizers.hyperparameters import Number, is_zero
 from attractor.training.optimizers.leaves import as_scaled, log_size, on_matrices, square_sum, unit
 
 Exponents = float | Callable[[str], float]
-LearningRate = Number | optax.Schedule
 
 
 class MirrorDescentState(NamedTuple):
@@ -36,14 +34,11 @@ class MirrorDescentState(NamedTuple):
         moved: Marks what has ever taken a step: entries, or whole matrices where singular values
             are mapped. The rest keeps its first value, whose image may not be a float.
         momentum: The memory ``M`` of gradients, in the precision of ``Y``; None without momentum.
-        step: The number of steps taken, the argument of a schedule; None where the learning rate
-            is a number.
     """
 
     dual: PyTree[Float[Array, "..."]]
     moved: PyTree
     momentum: PyTree | None = None
-    step: Int[Array, ""] | None = None
 
 
 class DualDescent(NamedTuple):
@@ -51,7 +46,7 @@ class DualDescent(NamedTuple):
 
     Attributes:
         family: The geometries of mirror maps of entries, or of singular values.
-        learning_rate: A number, perhaps a traced one, or a function of the number of the step.
+        learning_rate: The length of a step.
         p: The exponent, or a function from the path of an array to its exponent.
         normalize: Whether gradients are divided by their dual norms.
         per_factor: Whether each array is divided by the norm of its own.
@@ -61,7 +56,7 @@ class DualDescent(NamedTuple):
     """
 
     family: type[Lp] | type[Schatten]
-    learning_rate: LearningRate
+    learning_rate: Number
     p: Exponents
     normalize: bool
     per_factor: bool
@@ -82,7 +77,6 @@ class DualDescent(NamedTuple):
             dual,
             jax.tree.map(lambda leaf: jnp.zeros_like(leaf, bool, shape=shape), params),
             None if is_zero(self.momentum) else jax.tree.map(jnp.zeros_like, dual),
-            jnp.zeros((), jnp.int32) if callable(self.learning_rate) else None,
         )
 
     def update(
@@ -99,19 +93,17 @@ class DualDescent(NamedTuple):
             )
         kinds = self.geometries(updates)
         rise = self._slopes(updates, state.dual, kinds)
-        memory, number = None, None
+        memory = None
         if state.momentum is not None:
             memory = jax.tree.map(lambda G, M: G + self.momentum * M, rise, state.momentum)
             rise = memory
         if not is_zero(self.dual_weight_decay):
             rise = jax.tree.map(lambda M, Y: M + self.dual_weight_decay * Y, rise, state.dual)
-        if state.step is not None:
-            number = jnp.asarray(optax.safe_increment(state.step))
-        steps = jax.tree.map(lambda leaf: -self._rate(state.step, leaf.dtype) * leaf, rise)
+        steps = jax.tree.map(lambda leaf: -self._rate(leaf.dtype) * leaf, rise)
         dual = jax.tree.map(jnp.add, state.dual, steps)
         moved = jax.tree.map(_has_moved, state.moved, steps)
         differences = jax.tree.map(_difference, kinds, dual, moved, steps, params)
-        return differences, MirrorDescentState(dual, moved, memory, number)
+        return differences, MirrorDescentState(dual, moved, memory)
 
     def retract(self, parameters: PyTree, memory: MirrorDescentState) -> PyTree:
         """The parameters that belong to the mirror image."""
@@ -120,15 +112,12 @@ class DualDescent(NamedTuple):
 
     def log_time_step(self, gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         """The logarithm of the time that a step takes without normalization, of plain descent."""
-        rate = self.learning_rate
-        if not isinstance(rate, float | jax.Array):
-            return jnp.asarray(jnp.nan)
         if not self.normalize:
-            return jnp.log(rate)
+            return jnp.log(self.learning_rate)
         if self.per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
         size = log_dual_norm(gradient, self.geometries(gradient))
-        return time_of_unit_step(rate, size, self.eps)
+        return time_of_unit_step(self.learning_rate, size, self.eps)
 
     def geometries(self, tree: PyTree) -> PyTree:
         """The geometry of every array."""
@@ -162,12 +151,10 @@ class DualDescent(NamedTuple):
         wide = jax.tree.map(lambda leaf, Y: leaf.astype(Y.dtype), updates, dual)
         return unit_in_dual_norm(wide, kinds, self.per_factor) if self.normalize else wide
 
-    def _rate(self, step: Any, dtype: Any) -> Any:
-        """The learning rate of this step; a plain number leaves the precision to the array."""
+    def _rate(self, dtype: Any) -> Any:
+        """The learning rate; a plain number leaves the precision to the array."""
         if isinstance(self.learning_rate, float):
             return self.learning_rate
-        if isinstance(self.learning_rate, Callable):
-            return jnp.asarray(self.learning_rate(step), dtype)
         return jnp.asarray(self.learning_rate, dtype)
 
 

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
+import optax
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from attractor.training.optimizers.checks import check_hyperparameter, check_rate_or_schedule
+from attractor.training.optimizers.checks import (
+    check_function_of_step,
+    check_hyperparameter,
+    check_scheduled,
+)
+from attractor.training.optimizers.schedules import Schedule
 
 if TYPE_CHECKING:
     from attractor.training.optimizers.optimizer import Optimizer
 
 Number: TypeAlias = float | Float[Array, ""]
 """A hyperparameter, which may be traced."""
-Numbers: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
-"""One value of a hyperparameter, or several, which ``train`` runs side by side."""
+Values: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
+"""One value of a number, or several, which ``train`` runs side by side."""
+Numbers: TypeAlias = Values | Schedule | optax.Schedule
+"""A hyperparameter: one value, several, or a function of the number of steps taken before."""
 
 _EXAMPLE = 0.5
 """A value that any hyperparameter may have."""
@@ -34,7 +43,7 @@ def is_zero(number: Any) -> bool:
 
 
 def hyperparameters(
-    *names: str, scheduled: bool = False
+    *names: str,
 ) -> Callable[[Callable[..., Optimizer]], Callable[..., Optimizer]]:
     """Declares which arguments of a function that makes an optimizer are numbers, not structure.
 
@@ -42,41 +51,59 @@ def hyperparameters(
 
     Training takes these numbers as data of each trial, so that a second learning rate compiles
     nothing. The function has to work with traced numbers, too. Zero is structure: the term it
-    multiplies is not compiled. So is whatever is no number, such as a schedule.
+    multiplies is not compiled.
 
     Of a number there may be several values, in a tuple. The same settings give the same object, for
     loops of one's own where optimizers are static arguments.
 
+    Any of them may be a function of the number of steps taken before. The function is then called
+    in every step, with the number of that step, which is traced. The numbers of a ``Schedule`` are
+    data of a trial, too; any other function is structure.
+
     Args:
         names: The arguments.
-        scheduled: Whether the learning rate may also be a function of the step.
     """
-    checks: dict[str, Callable[[Any], Any]]
-    checks = {name: functools.partial(check_hyperparameter, name) for name in names}
-    if scheduled:
-        checks["learning_rate"] = check_rate_or_schedule
 
     def declare_numbers(make: Callable[..., Optimizer]) -> Callable[..., Optimizer]:
         signature = inspect.signature(make)
-        made = functools.cache(make)
 
         def make_with_numbers(*settings: Any) -> Optimizer:
             given = signature.bind(*settings).arguments
-            several = {name: given[name] for name in names if isinstance(given[name], tuple)}
+
+            def remake(values: Mapping[str, Any]) -> Optimizer:
+                other = {name: _with_numbers(name, given[name], values) for name in names}
+                return make_with_numbers(*(given | other).values())
+
+            numbers = {}
+            for name in names:
+                numbers |= _numbers(name, given[name])
+            several = {name: value for name, value in numbers.items() if isinstance(value, tuple)}
             if several:
                 first = {name: values[0] for name, values in several.items()}
-                return make_with_numbers(*(given | first).values()).with_several(several)
-            numbers = {name: given[name] for name in names if _is_data(given[name])}
+                return remake(first).with_several(several)
             traced = any(isinstance(number, jax.Array) for number in numbers.values())
-            optimizer = (make if traced else made)(*settings)
+            optimizer = (make_with_schedules if traced else made)(*settings)
             optimizer.hyperparameters = numbers
-            optimizer._remake = lambda values: make_with_numbers(*(given | dict(values)).values())
+            optimizer._remake = remake
             return optimizer
+
+        def make_with_schedules(*settings: Any) -> Optimizer:
+            from attractor.training.optimizers.scheduled import scheduled  # it imports this file
+
+            given = signature.bind(*settings).arguments
+            schedules = {name: given[name] for name in names if callable(given[name])}
+            if not schedules:
+                return make(*settings)
+            return scheduled(
+                schedules, lambda values: make_with_numbers(*(given | values).values())
+            )
+
+        made = functools.cache(make_with_schedules)
 
         @functools.wraps(make)
         def make_checked(*settings: Any, **further: Any) -> Optimizer:
             given = signature.bind(*settings, **further).arguments
-            checked = {name: check(given[name]) for name, check in checks.items()}
+            checked = {name: check_number_or_schedule(name, given[name]) for name in names}
             return make_with_numbers(*(given | checked).values())
 
         return make_checked
@@ -84,10 +111,38 @@ def hyperparameters(
     return declare_numbers
 
 
-def example_of(numbers: dict[str, Any]) -> dict[str, float]:
+def check_number_or_schedule(argument: str, value: Any) -> Any:
+    """Checks a hyperparameter: one number, several, or a function of the step.
+
+    Raises:
+        InvalidInputError: If it can be none of these.
+    """
+    if isinstance(value, Schedule):
+        numbers = value.numbers(argument)
+        first = check_scheduled(argument, numbers[argument])
+        return value.with_numbers(argument, {argument: first})
+    if isinstance(value, Tracer) or not callable(value):
+        return check_hyperparameter(argument, value)
+    check_function_of_step(argument, value)
+    return value
+
+
+def example_of(numbers: Mapping[str, Any]) -> dict[str, float]:
     """Placeholders for the numbers, for what does not depend on their values."""
     return dict.fromkeys(numbers, _EXAMPLE)
 
 
-def _is_data(value: Any) -> bool:
-    return isinstance(value, float | jax.Array) and not is_zero(value)
+def _numbers(name: str, value: Any) -> dict[str, Any]:
+    """What is data of a hyperparameter, by name."""
+    if isinstance(value, Schedule):
+        return value.numbers(name)
+    is_data = isinstance(value, float | tuple | jax.Array) and not is_zero(value)
+    return {name: value} if is_data else {}
+
+
+def _with_numbers(name: str, value: Any, numbers: Mapping[str, Any]) -> Any:
+    """A hyperparameter with other numbers, where there are any of its names."""
+    if isinstance(value, Schedule):
+        chosen = {own: numbers[own] for own in value.names(name) if own in numbers}
+        return value.with_numbers(name, chosen)
+    return numbers.get(name, value)

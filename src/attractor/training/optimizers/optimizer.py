@@ -7,12 +7,13 @@ import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.parameterization import KeyQuery, Parameterization
 from attractor.attention.scaled import (
@@ -27,7 +28,7 @@ from attractor.checks import check_choice, check_function, check_kinds, check_te
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Schatten, get_geometry
-from attractor.training.optimizers.checks import check_one_hyperparameter
+from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,
     Numbers,
@@ -35,6 +36,7 @@ from attractor.training.optimizers.hyperparameters import (
     hyperparameters as as_data,
     is_zero,
 )
+from attractor.training.optimizers.schedules import Schedule
 
 GradientScale = Literal[
     "absolute", "global", "per_array", "per_entry", "log_per_array", "log_per_entry"
@@ -83,8 +85,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         log_time_step: The logarithm of the time that a step amounts to for the same algorithm
             without normalization, from a scaled gradient and the further arguments of ``update``;
             NaN where several arrays are normalized each by itself, which is no change of time.
-            None where it never is one.
-        weight_decay: Multiple of the parameters that is added to the gradient first.
+            None where it never is one, and where hyperparameters change: see ``at_step``.
+        weight_decay: Multiple of the parameters that is added to the gradient first; a function of
+            the step where it changes.
         needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
             logarithm of the loss above the best one that can be reached, or
             ``"matrix_gradient"``, the gradient in the attention matrix W.
@@ -153,6 +156,15 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         optimizer.matrix_geometry = matrix_geometry
         return optimizer
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What another optimizer made of this one declares as well."""
+        names = (
+            *("geometry", "gradient_scale", "name", "needs", "steps_by_array"),
+            *("of_factors", "matrix_geometry"),
+        )
+        return {name: getattr(self, name) for name in names}
+
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{self.name}({settings})"
@@ -169,27 +181,16 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     def with_several(self, values: Mapping[str, tuple[float, ...]]) -> Optimizer:
         """The same algorithm with several values of some of its hyperparameters, for ``train``."""
 
-        def refuse(*given: Any, **further: Any) -> NoReturn:
-            name, each = next(iter(values.items()))
-            raise InvalidInputError(
-                name,
-                f"there are {len(each)} values of it, and a step takes one",
-                "Give one; train(...) alone takes several side by side",
-            )
+        def refuse(*given: Any, **further: Any) -> None:
+            refuse_several(*next(iter(values.items())))
 
         several = Optimizer(
             refuse,
             refuse,
-            geometry=self.geometry,
-            gradient_scale=self.gradient_scale,
-            name=self.name,
             settings=self.settings | {name: list(each) for name, each in values.items()},
             retract=self.retract,
             log_time_step=self.log_time_step,
-            needs=self.needs,
-            steps_by_array=self.steps_by_array,
-            of_factors=self.of_factors,
-            matrix_geometry=self.matrix_geometry,
+            **self.declared,
         )
         several.joins_heads = self.joins_heads
         several.hyperparameters = self.hyperparameters | dict(values)
@@ -276,6 +277,17 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             return optax.apply_updates(parameters, updates), memory
         return self.retract(parameters, memory), memory
 
+    def at_step(self, memory: PyTree) -> Optimizer:
+        """The optimizer of the next step: itself, but for hyperparameters that change."""
+        return self
+
+    def at_rest(self, memory: PyTree, before: PyTree) -> Bool[Array, ""]:
+        """Whether the memory is as it was, so that the same gradient would move nothing again."""
+        rests = jnp.array(True)
+        for new, old in zip(jax.tree.leaves(memory), jax.tree.leaves(before), strict=True):
+            rests &= (new == old).all()
+        return rests
+
 
 @renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
 def declare(
@@ -329,7 +341,7 @@ def declare(
     if name == UNNAMED:
         name = _own_name(transformation)
     if hyperparameters is not None:
-        given = _check_own_numbers(transformation, settings, hyperparameters)
+        given = _check_own_numbers(transformation, settings, hyperparameters, weight_decay)
         norm = None if geometry is None else get_geometry(geometry)
         make = _maker(transformation, tuple(given), norm, gradient_scale, name)
         return make(*given.values(), weight_decay)
@@ -364,7 +376,9 @@ def _own_name(transformation: Any) -> str:
     return makers[-1].rpartition(".")[2] if known else UNNAMED
 
 
-def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Numbers]:
+def _check_own_numbers(
+    make: Any, settings: Any, given: Any, weight_decay: Any
+) -> dict[str, Numbers]:
     """Checks what ``declare`` is given to make a transformation of."""
     # They import this file.
     from attractor.training.initial import INITIAL_SCALE
@@ -383,7 +397,11 @@ def _check_own_numbers(make: Any, settings: Any, given: Any) -> dict[str, Number
         raise InvalidInputError(
             "settings", "hyperparameters are given, which are kept in their place", "Leave it out"
         )
-    if taken := {"weight_decay", INITIAL_SCALE, *RECORDED} & {*names}:
+    taken = {"weight_decay", INITIAL_SCALE, *RECORDED}
+    for name, value in {**given, "weight_decay": weight_decay}.items():
+        if isinstance(value, Schedule):
+            taken |= {*value.names(name)} - {name}
+    if taken := taken & {*names}:
         raise InvalidInputError(
             "hyperparameters",
             f"{taken.pop()!r} is the name of something else",

@@ -11,6 +11,7 @@ from attractor.checks import check_text, suggest
 from attractor.errors import InvalidInputError
 from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers.optimizer import Optimizer
+from attractor.training.optimizers.schedules import scheduled_settings, split
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _SHORT_WITH_NUMBER = re.compile(r"(.+) ([\d.]+)")
@@ -95,7 +96,9 @@ def get_optimizer(
     A name is one in full, such as "normalized gradient descent" (underscores or hyphens will do
     for spaces, and capitals do not matter), or a short one, such as "ngd". Settings may follow a
     colon, as in "mirror descent:p=1.75,normalize=false"; where a short name takes a number, that
-    is "md-1.75". "joined muon" joins the arrays of attention heads (``joined``).
+    is "md-1.75". "joined muon" joins the arrays of attention heads (``joined``). Behind the name of
+    a number, "_exponent" and "_offset" make it a ``power_decay``, and "_steps" one that ends, as
+    ``until``: "signum:learning_rate_exponent=0.5".
 
     Args:
         name: The name, perhaps with settings, the learning rate among them.
@@ -118,30 +121,28 @@ def get_optimizer(
             "optimizer", f"none is called {name!r}", f"{suggest(words, names)}Known: {known}"
         )
     given = number | _read_settings(found, written) | settings
-    written_rate = given.pop("learning_rate", None)
-    learning_rate = written_rate if learning_rate is None else learning_rate
+    if learning_rate is not None:
+        given["learning_rate"] = learning_rate
+    if "learning_rate" in given and not found.takes_learning_rate:
+        raise InvalidInputError(
+            "learning_rate",
+            f"{found.name} has none",
+            f"Leave it out; it has: {', '.join(found.settings)}",
+        )
     names = [*(["learning_rate"] if found.takes_learning_rate else []), *found.settings]
     for setting in given:
-        if setting not in found.settings:
+        if split(setting)[0] not in names:
             raise InvalidInputError(
                 "optimizer",
                 f"{found.name} has no setting {setting!r}",
                 f"{suggest(setting, names)}It has: {', '.join(names)}",
             )
-    if not found.takes_learning_rate:
-        if learning_rate is not None:
-            raise InvalidInputError(
-                "learning_rate",
-                f"{found.name} has none",
-                f"Leave it out; it has: {', '.join(found.settings)}",
-            )
-        return found.factory(**given)
-    if learning_rate is None:
+    if found.takes_learning_rate and given.get("learning_rate") is None:
         raise InvalidInputError("learning_rate", f"{found.name} needs one", "Give 0.1, say")
     required = [
         setting.name
         for setting in inspect.signature(found.factory).parameters.values()
-        if setting.default is setting.empty and setting.name not in ("learning_rate", *given)
+        if setting.default is setting.empty and setting.name not in given
     ]
     if required:
         raise InvalidInputError(
@@ -149,7 +150,7 @@ def get_optimizer(
             f"{found.name} needs {', '.join(required)}",
             f"Write it behind a colon, as in {found.name}:{required[0]}=...",
         )
-    return found.factory(learning_rate, **given)
+    return found.factory(**scheduled_settings(given))
 
 
 def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:

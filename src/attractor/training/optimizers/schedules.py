@@ -1,0 +1,222 @@
+"""Schedules of hyperparameters, made of numbers that training takes as data."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from jaxtyping import Array, Bool, Float, Int
+
+from attractor.checks import MOST_STEPS, check_number, naming, shown
+from attractor.errors import InvalidInputError
+from attractor.training.optimizers.checks import BOUNDS, check_one_or_several, refuse_several
+
+if TYPE_CHECKING:
+    from attractor.training.optimizers.hyperparameters import Values
+
+_NUMBERS = ("exponent", "offset", "steps")
+"""What the numbers of schedules are called, behind the name of what is scheduled."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule(abc.ABC):
+    """A hyperparameter as a function of the number of steps taken before.
+
+    Its fields are numbers, each one value or several. As hyperparameters of an optimizer the first
+    has the name of what is scheduled, such as ``learning_rate``, and each other one its own behind
+    that: ``learning_rate_exponent``.
+    """
+
+    def __call__(self, count: int | Int[Array, ""]) -> float | Float[Array, ""]:
+        """The value in the step after so many.
+
+        Raises:
+            InvalidInputError: If a number has several values.
+        """
+        for field in dataclasses.fields(self):
+            refuse_several(field.name, getattr(self, field.name))
+        return self.value(count)
+
+    @abc.abstractmethod
+    def value(self, count: int | Int[Array, ""]) -> float | Float[Array, ""]:
+        """The value in the step after so many, for one value of each number."""
+
+    @abc.abstractmethod
+    def is_constant(self, count: Int[Array, ""]) -> bool | Bool[Array, ""]:
+        """Whether all steps after so many have the same value; no step has a larger one."""
+
+    @classmethod
+    def names(cls, argument: str) -> tuple[str, ...]:
+        """What its numbers are called as hyperparameters, in the order of the fields."""
+        _, *others = dataclasses.fields(cls)
+        return (argument, *(f"{argument}_{field.name}" for field in others))
+
+    def numbers(self, argument: str) -> dict[str, Any]:
+        """Its numbers by these names."""
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        return dict(zip(self.names(argument), values, strict=True))
+
+    def with_numbers(self, argument: str, values: Mapping[str, Any]) -> Self:
+        """The same schedule with other values of some numbers, by these names."""
+        all_values = self.numbers(argument) | dict(values)
+        return type(self)(*(all_values[name] for name in self.names(argument)))
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerDecay(Schedule):
+    """``initial (1 + count / offset)^-exponent``; see ``power_decay``."""
+
+    initial: Any
+    exponent: Any
+    offset: Any
+
+    def value(self, count: int | Int[Array, ""]) -> float | Float[Array, ""]:
+        """The value in the step after so many."""
+        return self.initial * (1 + count / self.offset) ** -self.exponent
+
+    def is_constant(self, count: Int[Array, ""]) -> bool | Bool[Array, ""]:
+        """Whether it never decays."""
+        return self.exponent == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Until(Schedule):
+    """A value in the first steps, zero afterwards; see ``until``."""
+
+    first: Any
+    steps: Any
+
+    def value(self, count: int | Int[Array, ""]) -> float | Float[Array, ""]:
+        """The value in the step after so many."""
+        return self.first * (count < self.steps)
+
+    def is_constant(self, count: Int[Array, ""]) -> bool | Bool[Array, ""]:
+        """Whether it is zero by now."""
+        return count >= self.steps
+
+
+def power_decay(initial: Values, exponent: Values, offset: Values = 1.0) -> Schedule:
+    """A hyperparameter that decays by a power of the step, such as a learning rate.
+
+    Step ``t = 1, 2, ...`` has the value
+
+        initial (1 + (t - 1) / offset)^-exponent
+
+    which is ``initial t^-exponent`` by default, and ``initial`` at the first step in any case. The
+    ``(t + 1)^-a`` of theorems on Adam (Zhang, Zou and Cao, arXiv 2406.10650) is
+    ``power_decay(2**-a, a, offset=2)``. With an exponent of zero it is the number ``initial``, to
+    the last bit.
+
+    Its numbers are hyperparameters as others are: each may have several values, which ``train``
+    runs side by side, compiled once. Their axes are called ``learning_rate``,
+    ``learning_rate_exponent`` and ``learning_rate_offset``.
+
+    Args:
+        initial: The value at the first step.
+        exponent: The power, zero or more. The sum over all steps is infinite up to 1.
+        offset: How many steps it takes for the base to double, positive.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+
+    Example:
+        >>> import attractor as at
+        >>> optimizer = at.sign_momentum(at.power_decay([0.1, 0.3], [0.0, 0.5, 1.0]))
+        >>> optimizer.axes
+        {'learning_rate': (0.1, 0.3), 'learning_rate_exponent': (0.0, 0.5, 1.0)}
+        >>> at.power_decay(0.1, 0.5)(3)  # in the step after three, the fourth
+        0.05
+    """
+    return PowerDecay(
+        check_one_or_several("initial", initial, check_number),
+        check_one_or_several("exponent", exponent, _check_exponent),
+        check_one_or_several("offset", offset, _check_offset),
+    )
+
+
+def until(steps: Values, value: Values) -> Schedule:
+    """A hyperparameter that is switched off at a step, such as a weight decay.
+
+    The first ``steps`` steps have the value; after them it is zero, exactly. Both numbers are
+    hyperparameters as others are, each with several values if need be; as a weight decay their
+    axes are called ``weight_decay_steps`` and ``weight_decay``.
+
+    Args:
+        steps: How many steps have the value, zero or more.
+        value: The value in them.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+
+    Example:
+        >>> import attractor as at
+        >>> decay = at.until([100, 1000], 0.01)
+        >>> at.normalized_gradient_descent(0.1, weight_decay=decay).axes
+        {'weight_decay_steps': (100, 1000)}
+        >>> [at.until(2, 0.01)(count) for count in range(4)]
+        [0.01, 0.01, 0.0, 0.0]
+    """
+    return Until(
+        check_one_or_several("value", value, check_number),
+        check_one_or_several("steps", steps, _check_steps),
+    )
+
+
+def split(name: str) -> tuple[str, str]:
+    """The hyperparameter that a name begins with, and which number of its schedule it is.
+
+    That is empty for all names but those such as ``learning_rate_exponent``.
+    """
+    argument, _, number = name.rpartition("_")
+    return (argument, number) if argument in BOUNDS and number in _NUMBERS else (name, "")
+
+
+def scheduled_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an optimizer by name, in which the numbers of schedules have become these.
+
+    Raises:
+        InvalidInputError: If some numbers make no schedule.
+    """
+    joined, parts = {}, {}
+    for name, value in settings.items():
+        argument, number = split(name)
+        if number:
+            parts.setdefault(argument, {})[number] = value
+        else:
+            joined[name] = value
+    for argument, given in parts.items():
+        names = {number: f"{argument}_{number}" for number in given}
+        if argument not in joined:
+            problem, remedy = f"there is no {argument} that it is of", f"Give {argument}, too"
+        elif {*given} != {"steps"} and ("exponent" not in given or "steps" in given):
+            problem = f"{argument} with {' and '.join(given)} makes no schedule"
+            remedy = (
+                f"Give {argument}_exponent, perhaps with {argument}_offset; or {argument}_steps"
+            )
+        else:
+            with naming(initial=argument, value=argument, **names):
+                if "steps" in given:
+                    joined[argument] = until(value=joined[argument], **given)
+                else:
+                    joined[argument] = power_decay(joined[argument], **given)
+            continue
+        raise InvalidInputError(names[next(iter(given))], problem, remedy)
+    return joined
+
+
+def _check_exponent(argument: str, value: Any) -> float:
+    return check_number(argument, value, least=0, example=0.5)
+
+
+def _check_offset(argument: str, value: Any) -> float:
+    return check_number(argument, value, above=0, example=1.0)
+
+
+def _check_steps(argument: str, value: Any) -> int:
+    """Checks a number of steps, which may have come through floating point."""
+    number = check_number(argument, value, least=0, most=MOST_STEPS, example=1000)
+    if not number.is_integer():
+        raise InvalidInputError(argument, f"{shown(value)} is not whole", "Give 1000, say")
+    return int(number)
