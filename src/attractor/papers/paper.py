@@ -86,6 +86,20 @@ LINEAR_NEXT_TOKEN = Paper(
     2024,
     "2402.18551",
 )
+MULTICLASS_DESCENT = Paper(
+    "multiclass-descent",
+    "Implicit Bias of Spectral Descent and Muon on Multiclass Separable Data",
+    "Fan, Chen and Schmidt, Mark and Thrampoulidis, Christos",
+    2025,
+    "2502.04664",
+)
+ASSOCIATIVE_MEMORY = Paper(
+    "associative-memory",
+    "Muon in Associative Memory Learning: Training Dynamics and Scaling Laws",
+    "Wang, Kaifei and Li, Binghui and Zhong, Han and Lu, Pinyan and Wang, Liwei",
+    2026,
+    "2602.05725",
+)
 LARGE_PROMPT = Paper(
     "large-prompt",
     "Softmax as Linear Attention in the Large-Prompt Regime: a Measure-based Perspective",

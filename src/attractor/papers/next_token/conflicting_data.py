@@ -77,7 +77,7 @@ def embedded_contexts(
         seed: Names the embeddings.
         dimension: Of the embeddings; default: two more than there are contexts.
     """
-    shares = _followers(case)
+    shares = followers(case)
     dimension = len(shares) + 2 if dimension is None else dimension
     drawn = generator(seed, purpose="context embeddings").normal(size=(len(shares), dimension))
     drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
@@ -85,7 +85,7 @@ def embedded_contexts(
     return EmbeddedContexts(drawn, shares / frequencies[:, None], frequencies)
 
 
-def _followers(case: CorpusCase) -> Float[np.ndarray, "m V"]:
+def followers(case: CorpusCase) -> Float[np.ndarray, "m V"]:
     """The frequency with which each token follows each distinct context."""
     samples = case.samples
     _, number = np.unique(samples.contexts, axis=0, return_inverse=True)
@@ -186,7 +186,7 @@ FEW_CONTEXTS = Assumption(
 
 
 def _not_everything(case: CorpusCase) -> Check:
-    full = bool((_followers(case) > 0).all())
+    full = bool((followers(case) > 0).all())
     return Check(not full, "every token follows every context" if full else "some never follow")
 
 
@@ -199,7 +199,7 @@ SPARSE = Assumption(
 
 
 def _several(case: CorpusCase) -> Check:
-    count = int(((_followers(case) > 0).sum(-1) > 1).sum())
+    count = int(((followers(case) > 0).sum(-1) > 1).sum())
     return Check(count > 0, f"{count:,} contexts are followed by different tokens")
 
 

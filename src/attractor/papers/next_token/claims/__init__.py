@@ -2,11 +2,19 @@
 
 from attractor.files.corpus import CorpusCase
 from attractor.papers.claim import Claims
-from attractor.papers.paper import LINEAR_NEXT_TOKEN, MECHANICS, NEXT_TOKEN
+from attractor.papers.paper import (
+    ASSOCIATIVE_MEMORY,
+    LINEAR_NEXT_TOKEN,
+    MECHANICS,
+    MULTICLASS_DESCENT,
+    NEXT_TOKEN,
+)
 
 CLAIMS = Claims(NEXT_TOKEN, CorpusCase)
 MECHANICS_CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
 LINEAR_CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
+MULTICLASS_CLAIMS = Claims(MULTICLASS_DESCENT, CorpusCase, "next-token")
+MEMORY_CLAIMS = Claims(ASSOCIATIVE_MEMORY, CorpusCase, "next-token")
 
 ORDER = (
     "feed_forward_path",
@@ -22,4 +30,6 @@ ORDER = (
     "conflicting_labels",
     "linear_decoders",
     "linear_descent",
+    "decoder_norms",
+    "associative_memory",
 )

@@ -1,0 +1,132 @@
+"""Linear decoders where one token follows each context, by optimizers of other norms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attractor.files.corpus import CorpusCase
+from attractor.geometry import Frobenius, Geometry, Lp, Spectral
+from attractor.margin import Solution, solve
+from attractor.next_token.linear import LinearTrajectory, decoder_problem, train_linear
+from attractor.papers.claim import Claim, Comparison, Measurement
+from attractor.papers.next_token.claims import MULTICLASS_CLAIMS
+from attractor.papers.next_token.claims.linear_decoders import decoder_contexts
+from attractor.papers.next_token.conflicting_data import FEW_CONTEXTS
+from attractor.papers.next_token.single_followers import ONE_FOLLOWER, random_classes
+from attractor.papers.once import once_a_case
+from attractor.training import (
+    Optimizer,
+    adam,
+    muon,
+    normalized_gradient_descent,
+    normalized_momentum,
+    power_decay,
+    sign_descent,
+    sign_momentum,
+    spectral_descent,
+)
+
+_STEPS = 40_000
+_RATE = power_decay(0.5, 0.5)
+_NOTE = (
+    "step sizes of 0.5 / sqrt(t); contexts have random unit embeddings, of two dimensions more "
+    "than they are"
+)
+
+
+@once_a_case
+def _run(case: CorpusCase, seed: int, optimizer: Optimizer) -> LinearTrajectory:
+    contexts = decoder_contexts(case, seed)
+    return train_linear(contexts, optimizer, steps=_STEPS, record=[_STEPS], weights="all")
+
+
+@once_a_case
+def _solution(case: CorpusCase, seed: int, geometry: Geometry) -> Solution:
+    return solve(decoder_problem(decoder_contexts(case, seed)), geometry)
+
+
+def _claim(
+    name: str, words: str, optimizer: Optimizer, geometry: Geometry, wrong: Geometry, kind: str
+) -> Claim[CorpusCase]:
+    def measure(case: CorpusCase, seed: int, norm: Geometry) -> Measurement:
+        """One less the margin of the decoder over the largest one, both in one norm."""
+        solution, W = _solution(case, seed, norm), _run(case, seed, optimizer).W()[0, 0]
+        margin = float(solution.problem.margins(W).min())
+        ratio = margin / float(np.asarray(norm.norm(W))) * float(solution.value)
+        return Measurement(1 - ratio, 1, {"smallest margin": margin})
+
+    return MULTICLASS_CLAIMS.claim(
+        name,
+        f"{words} takes the multiclass margin to the largest one in the {geometry.name} norm",
+        statement=f"margin of normalized {kind} descent",
+        assuming=(FEW_CONTEXTS, ONE_FOLLOWER),
+        contrast=Comparison(
+            f"1 - margin of W over the largest one in the {geometry.name} norm",
+            measure,
+            lambda case, seed: geometry,
+            f"the same in the {wrong.name} norm",
+            lambda case, seed: wrong,
+            bound=0.04,
+            reason="the theorem's rate is log t / sqrt(t)",
+        ),
+        data=lambda seed: [random_classes(number) for number in range(seed, seed + 3)],
+        note=_NOTE,
+    )
+
+
+SIGN_DESCENT = _claim(
+    "margin-of-sign-descent",
+    "sign descent",
+    sign_descent(_RATE),
+    Lp(np.inf),
+    Frobenius(),
+    "steepest",
+)
+NORMALIZED_DESCENT = _claim(
+    "margin-of-normalized-descent",
+    "normalized gradient descent",
+    normalized_gradient_descent(_RATE),
+    Frobenius(),
+    Spectral(),
+    "steepest",
+)
+SPECTRAL_DESCENT = _claim(
+    "margin-of-spectral-descent",
+    "spectral descent",
+    spectral_descent(_RATE),
+    Spectral(),
+    Frobenius(),
+    "steepest",
+)
+SIGN_MOMENTUM = _claim(
+    "margin-of-sign-momentum",
+    "sign descent with momentum",
+    sign_momentum(_RATE),
+    Lp(np.inf),
+    Frobenius(),
+    "momentum",
+)
+NORMALIZED_MOMENTUM = _claim(
+    "margin-of-normalized-momentum",
+    "normalized momentum",
+    normalized_momentum(_RATE),
+    Frobenius(),
+    Spectral(),
+    "momentum",
+)
+MUON = _claim(
+    "margin-of-muon",
+    "Muon with exact polar factors",
+    muon(_RATE, method="exact"),
+    Spectral(),
+    Frobenius(),
+    "momentum",
+)
+ADAM = _claim(
+    "margin-of-adam",
+    "Adam without the constant in its denominator",
+    adam(_RATE),
+    Lp(np.inf),
+    Frobenius(),
+    "adaptive",
+)
