@@ -17,12 +17,12 @@ from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError
 from attractor.training import polyak_step
 
-STEPS = 400
+STEPS = 2000
 
 
 @pytest.fixture(scope="module")
 def tuned():
-    methods = [load_method("sign"), load_method("ngd"), load_method("polyak")]
+    methods = [load_method("sign"), load_method("polyak")]
     return tuned_matrix(
         *unit_tokens(3, 4, 5, seeds=12),
         methods=methods,
@@ -33,9 +33,9 @@ def tuned():
 
 
 def test_a_row_for_every_setting(tuned):
-    assert tuned.methods == ["sign", "ngd", "polyak"]
+    assert tuned.methods == ["sign", "polyak"]
     assert [tuned.setting(row) for row in tuned.rows("sign")] == [
-        "0.0001", "0.1", "0.00102 t^-0.5", "1.02 t^-0.5",
+        "0.0001", "0.1", "0.00227 t^-0.5", "2.27 t^-0.5",
     ]  # fmt: skip
     assert tuned.rows("polyak") == ["polyak"] and tuned.setting("polyak") == ""
     assert tuned.own_norm("sign") == "l_inf"
@@ -68,8 +68,8 @@ def test_a_cell_is_the_best_setting_with_a_joint_interval(tuned):
 def test_answers_say_at_which_settings(tuned):
     found = tuned.answer("sign")
     assert found.outcome == "maximizes" and found.norm == "l_inf"
-    assert found.settings == {"l_inf": ["0.1", "1.02 t^-0.5"]}
-    assert "at 2 of 4 settings: 0.1, 1.02 t^-0.5" in str(found)
+    assert found.settings == {"l_inf": ["0.1", "2.27 t^-0.5"]}
+    assert "at 2 of 4 settings: 0.1, 2.27 t^-0.5" in str(found)
     assert tuned.cell("sign", "l_inf").settled
     assert "0.0001" not in found.settings["l_inf"]
 
@@ -89,7 +89,7 @@ def test_several_norms_at_different_settings_are_said(tuned):
         swapped[name].loc[swap] = tuned.data[name].sel(optimizer=rows[1]).values[::-1]
     found = TunedMatrix(BiasMatrix(swapped)).answer("sign")
     assert found.outcome == "depends on the step" and not found.norm
-    assert found.settings == {"frobenius": ["0.1"], "l_inf": ["1.02 t^-0.5"]}
+    assert found.settings == {"frobenius": ["0.1"], "l_inf": ["2.27 t^-0.5"]}
 
 
 def test_a_setting_is_the_run_at_that_step_alone(tuned):
@@ -105,7 +105,7 @@ def test_a_setting_is_the_run_at_that_step_alone(tuned):
 
 def test_prints_and_draws_and_is_kept(tuned, tmp_path):
     words = str(tuned)
-    assert "at the best step" in words and "1.02 t^-0.5" in words
+    assert "at the best step" in words and "2.27 t^-0.5" in words
     tuned.save(tmp_path / "matrix.nc")
     again = TunedMatrix.load(tmp_path / "matrix.nc")
     assert again.summary() == tuned.summary()

@@ -65,9 +65,9 @@ class Cell:
         return not self.open
 
     def __str__(self) -> str:
-        at = f" at {self.setting}" if self.setting else ""
-        rest = f"; not settled: {self.open}" if self.open else ""
-        return f"{self.median:.4f} [{self.low:.4f}, {self.high:.4f}]{at}{rest}"
+        at = f", at {self.setting}" if self.setting else ""
+        rest = f"; {self.open}" if self.open else ""
+        return f"{self.median:.4f} [{self.low:.4f}, {self.high:.4f}] in {self.norm}{at}{rest}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class TunedMatrix(Plotted, Printed):
         if low >= ENOUGH:
             return ""
         for row in [best, *(one for one in near if one != best)]:
-            at = f"at {self.setting(row)} " if self.setting(row) else ""
+            at = f"at {self.setting(row)} " if row != best else ""
             data = self.data.sel(optimizer=row, norm=norm)
             finite = np.isfinite(data["margin_ratio"].values)
             usable = data["trained"].values & finite
@@ -246,21 +246,20 @@ class TunedMatrix(Plotted, Printed):
                 settings.setdefault(found.norm, []).append(self.setting(row) or row)
         count = self.data.sizes["instance"]
         best = self.best(method)
-        tried = f"{len(answers)} settings" if len(answers) > 1 else "the one setting"
+        tried = f"of {len(answers)} settings the best" if len(answers) > 1 else "the"
         if len(settings) == 1:
             ((norm, where),) = settings.items()
             cell = self.cell(method, norm)
-            at = f", at {len(where)} of {tried}: {_listed(where)}" if len(answers) > 1 else ""
+            at = f", at {len(where)} of {len(answers)} settings: {', '.join(where)}"
+            at = at if len(answers) > 1 else ""
             reason = f"the median ratio is {cell.median:.4f} [{cell.low:.4f}, {cell.high:.4f}]{at}"
             return TunedAnswer(MAXIMIZES, norm, settings, reason, count)
         if settings:
-            reason = "; ".join(f"{norm} at {_listed(where)}" for norm, where in settings.items())
+            reason = "; ".join(f"{norm} at {', '.join(at)}" for norm, at in settings.items())
             return TunedAnswer(DEPENDS, "", settings, f"it maximizes {reason}", count)
-        reason = f"of {tried} the best median ratio is {best} in {best.norm}"
-        if best.settled:
-            return TunedAnswer(
-                NONE, "", {}, f"{reason}, below {ENOUGH}" if best.median < ENOUGH else reason, count
-            )
+        reason = f"{tried} median ratio is {best}"
+        if best.settled and best.median < ENOUGH:
+            return TunedAnswer(NONE, "", {}, f"{reason}, below {ENOUGH}", count)
         return TunedAnswer(NOT_SETTLED, "", {}, reason, count, _remedy(best, answers))
 
     def summary(self) -> dict[str, Any]:
@@ -360,10 +359,6 @@ def _remedy(best: Cell, answers: dict[str, NormAnswer]) -> str:
     if best.open.endswith("that was tried"):
         return "Try steps beyond it, by --lr"
     return answers[best.row].remedy or "More steps may settle it"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words)
 
 
 def _or_least(value: float) -> float:
