@@ -150,9 +150,10 @@ class TunedMatrix(Plotted, Printed):
     def cell(self, method: str, norm: str) -> Cell:
         """What an optimizer reaches in a norm at the best setting tried.
 
-        It is settled if, at every setting that may be the best one, the ratio has come to stand and
-        attention is saturated (the rules of ``attractor.analysis.bias.answer.answer``), and the
-        best setting is not the first or the last of its decay, unless it reaches 0.97.
+        It is settled if the answer at the best setting is that it maximizes this margin; or if, at
+        every setting that may be the best one, the ratio has come to stand and attention is
+        saturated (the rules of ``attractor.analysis.bias.answer.answer``), and the best setting is
+        not the first or the last of its decay.
         """
         check_choice("norm", norm, map(str, self.data["norm"].values))
         check_choice("method", method, self.methods)
@@ -178,16 +179,14 @@ class TunedMatrix(Plotted, Printed):
             found[best].median,
             low,
             high,
-            self._open(method, norm, best, near, found[best].median, low),
+            self._open(method, norm, best, near, low),
         )
 
-    def _open(
-        self, method: str, norm: str, best: str, near: Sequence[str], median: float, low: float
-    ) -> str:
+    def _open(self, method: str, norm: str, best: str, near: Sequence[str], low: float) -> str:
         """Why a cell is not settled."""
         if math.isinf(low):
             return f"{self.data.sizes['instance']} data sets are too few for an interval"
-        if low >= ENOUGH:
+        if self.answers(method)[best].norm == norm:
             return ""
         for row in [best, *(one for one in near if one != best)]:
             at = f"at {self.setting(row)} " if row != best else ""
@@ -208,9 +207,8 @@ class TunedMatrix(Plotted, Printed):
             margin = float(np.median(data["smallest_margin"].values[usable]))
             if margin < SATURATED:
                 return f"{at}attention is not saturated: its smallest margin is {margin:.2g}"
-        if median < ENOUGH and (end_of := self._at_an_end(method, best)):
-            return f"the best step is the {end_of} that was tried"
-        return ""
+        end_of = self._at_an_end(method, best)
+        return f"the best step is the {end_of} that was tried" if end_of else ""
 
     def _at_an_end(self, method: str, row: str) -> str:
         """Whether a setting is the first or the last of its decay, in words; empty if neither."""
