@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from attractor.plots.geometries import geometry_label, numbers_on_colors
 if TYPE_CHECKING:
     from attractor.analysis.bias import TunedMatrix
 
+_POWER = re.compile(r"t\^(\S+)")
 _UNSETTLED: dict[str, Any] = {"fill": False, "linewidth": 0, "hatch": "////", "alpha": 0.35}
 
 
 def tuned_map(axes: Axes, matrix: TunedMatrix) -> AxesImage:
-    """Draws the highest median ratios over the settings tried, with the setting below each.
+    """Draws the highest median ratios over the settings tried, with intervals and settings below.
 
     Cells that are not settled are hatched; the own norm of each optimizer is outlined.
 
@@ -40,8 +42,11 @@ def tuned_map(axes: Axes, matrix: TunedMatrix) -> AxesImage:
             color = "white" if cell.median > 0.62 else COLORS["black"]
             place: Any = {"ha": "center", "color": color, "zorder": 4}
             words = "-" if math.isnan(cell.median) else f"{cell.median:.3f}"
-            axes.text(j, i - 0.02, words, va="bottom", fontsize=7, **place)
-            axes.text(j, i + 0.06, cell.setting, va="top", fontsize=4.8, **place)
+            ends = f"{cell.low:.3f} to {cell.high:.3f}" if math.isfinite(cell.low) else ""
+            power = _POWER.sub(r"$t^{\1}$", cell.setting)
+            axes.text(j, i - 0.09, words, va="bottom", fontsize=7.5, **place)
+            axes.text(j, i, ends, va="center", fontsize=4.8, **place)
+            axes.text(j, i + 0.15, power, va="top", fontsize=4.8, **place)
             if not cell.settled:
                 square = (j - 0.5, i - 0.5), 1, 1
                 axes.add_patch(Rectangle(*square, edgecolor=COLORS["gray"], **_UNSETTLED))
@@ -62,13 +67,13 @@ def tuned_matrix_figure(matrix: TunedMatrix) -> Figure:
     Args:
         matrix: What ``attractor.analysis.bias.tuned_matrix`` returns.
     """
-    figure = Figure(figsize=(7.2, 1.4 + 0.36 * len(matrix.methods)))
+    figure = Figure(figsize=(7.2, 1.4 + 0.4 * len(matrix.methods)))
     axes = figure.subplots()
     image = tuned_map(axes, matrix)
     figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=30).set_label("margin ratio")
     note = (
-        f"highest median over {matrix.data.sizes['instance']} data sets, below it its step size; "
-        "hatched: not settled; outlined: the optimizer's norm"
+        f"highest median over {matrix.data.sizes['instance']} data sets, its 95 % interval and step "
+        "size; hatched: not settled; outlined: the own norm"
     )
     figure.supxlabel(note, fontsize=8, color="#555555")
     return figure

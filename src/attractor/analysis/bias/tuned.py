@@ -141,7 +141,7 @@ class TunedMatrix(Plotted, Printed):
         size, decay = (self.data[name].sel(optimizer=row).item() for name in ("step_size", "decay"))
         if math.isnan(size):
             return ""
-        return f"{size:.3g} t^-{decay:g}" if decay else f"{size:.3g}"
+        return setting_text(size, decay)
 
     def own_norm(self, method: str) -> str:
         """The norm an optimizer is known to descend; empty if none is."""
@@ -350,6 +350,12 @@ class TunedMatrix(Plotted, Printed):
             },
             "answer": {**asdict(found), "norm": found.norm or None},
         }
+
+
+def setting_text(size: float, decay: float) -> str:
+    """A step size with its decay, such as ``1.2 t^-0.5``."""
+    digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
+    return f"{digits} t^-{decay:g}" if decay else digits
 
 
 def _remedy(best: Cell, answers: dict[str, NormAnswer]) -> str:

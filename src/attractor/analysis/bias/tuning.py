@@ -11,7 +11,7 @@ import numpy as np
 from attractor.analysis.bias._bias_matrix import Experiment
 from attractor.analysis.bias.answer import joint_confidence, smallest_sample
 from attractor.analysis.bias.methods import Method
-from attractor.analysis.bias.tuned import TunedMatrix
+from attractor.analysis.bias.tuned import TunedMatrix, setting_text
 from attractor.attention import Head
 from attractor.checks import check_steps
 from attractor.progress import progress_bar
@@ -115,11 +115,6 @@ def _setting(method: Method, size: float, decay: float) -> Method | None:
         decay=decay,
         setting_of=method.name,
     )
-
-
-def setting_text(size: float, decay: float) -> str:
-    """A step size with its decay, such as ``1.2 t^-0.5``."""
-    return f"{size:.3g} t^-{decay:g}" if decay else f"{size:.3g}"
 
 
 def data_sets_needed(settings: int, norms: int) -> int:
