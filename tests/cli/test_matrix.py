@@ -13,9 +13,9 @@ def test_your_own_optimizer(run_json, tmp_path):
     )
     found, result = run_json("matrix", "--optimizer", "my_signs:signs", "--out", "here", *FEW)
     assert result.exit_code == 0, result.stderr
-    (row,), (run,) = found["optimizers"], found["settings"]
-    assert row["optimizer"] == "my_signs:signs" == run["optimizer"]
-    assert "exact at every magnitude" in run["reads"]
+    (row,) = found["optimizers"]
+    assert row["optimizer"] == "my_signs:signs"
+    assert "exact at every magnitude" in row["reads"]
     assert row["answer"]["outcome"] == "not settled"  # of two data sets
     assert set(row["margin_ratio"]) == {
         "frobenius", "nuclear", "spectral", "l_inf", "l_1", "l_1.75", "l_3",
@@ -61,7 +61,7 @@ def test_several_step_sizes_are_tried_and_the_best_one_is_said(run_json, tmp_pat
     assert cell["setting"] in row["settings"] and not cell["settled"]
     assert len(found["settings"]) == 9
     (command,) = found["next"]  # three data sets are too few for seven norms and nine settings
-    assert command.endswith("--data-sets 12")
+    assert "--data-sets 12" in command
     page = (tmp_path / "here" / "report.html").read_text()
     assert "At every setting" in page and "0.0055 t^-0.5" in page
 

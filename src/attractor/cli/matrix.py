@@ -117,7 +117,7 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
-        if lr:
+        if lr or all(method.step_size is None for method in methods):
             found = settled_matrix(
                 tokens,
                 head,
@@ -160,7 +160,7 @@ def matrix(
 
 def _next(current: Session, found: BiasMatrix | TunedMatrix, size: str) -> None:
     """Suggests the commands that may settle what is not settled, each once."""
-    from attractor.analysis.bias import TunedMatrix
+    from attractor.analysis.bias import TunedAnswer, TunedMatrix
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
     commands: dict[str, None] = {}
@@ -168,21 +168,17 @@ def _next(current: Session, found: BiasMatrix | TunedMatrix, size: str) -> None:
         answer = found.answer(name)
         if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
             continue
-        # Of several settings the best one speaks.
-        row, at = name, answer
-        if isinstance(found, TunedMatrix):
-            row = found.best(name).row
-            at = found.answers(name)[row]
+        row = found.best(name).row if isinstance(found, TunedMatrix) else name
         step, length = (found.data[one].sel(optimizer=row).item() for one in ("step_size", "steps"))
-        if at.enough_data_sets:
-            options = {"data_sets": at.enough_data_sets}
-        elif isinstance(found, TunedMatrix):
+        if answer.enough_data_sets:
+            options = {"data_sets": answer.enough_data_sets}
+        elif isinstance(answer, TunedAnswer):
             options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
-        elif at.larger_steps and step > 0:
+        elif answer.larger_steps and step > 0:
             options = {"lr": f"{10 * step:g}"}
-        elif at.more_steps or at.larger_steps:
+        elif answer.more_steps or answer.larger_steps:
             options = {"steps": 4 * length}
-        elif at.smaller_steps and step > 0:
+        elif answer.smaller_steps and step > 0:
             options = {"lr": f"{step / 10:g}"}
         else:
             continue

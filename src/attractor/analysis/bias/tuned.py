@@ -23,6 +23,7 @@ from attractor.analysis.bias.answer import (
     answer,
     joint_confidence,
     median_interval,
+    smallest_sample,
     still_moving,
 )
 from attractor.analysis.bias.result import BiasMatrix, column_blocks
@@ -82,6 +83,7 @@ class TunedAnswer(Described):
         reason: Why, in a sentence with its numbers.
         data_sets: How many the answer is from.
         remedy: What to try next; empty where there is nothing to try.
+        enough_data_sets: As many data sets may bring another answer; 0 where they are not too few.
     """
 
     outcome: str
@@ -90,6 +92,7 @@ class TunedAnswer(Described):
     reason: str
     data_sets: int
     remedy: str = ""
+    enough_data_sets: int = 0
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
@@ -258,6 +261,10 @@ class TunedMatrix(Plotted, Printed):
         reason = f"{tried} median ratio is {best}"
         if best.settled and best.median < ENOUGH:
             return TunedAnswer(NONE, "", {}, f"{reason}, below {ENOUGH}", count)
+        joint = joint_confidence(len(answers) * max(len(self.runs.compared(best.row)) - 1, 1))
+        if count < (enough := smallest_sample(joint)):
+            remedy = f"Give {enough} data sets or more"
+            return TunedAnswer(NOT_SETTLED, "", {}, reason, count, remedy, enough)
         return TunedAnswer(NOT_SETTLED, "", {}, reason, count, _remedy(best, answers))
 
     def summary(self) -> dict[str, Any]:

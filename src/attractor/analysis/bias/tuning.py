@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from attractor.analysis.bias._bias_matrix import Experiment
-from attractor.analysis.bias.answer import joint_confidence, smallest_sample
 from attractor.analysis.bias.methods import Method
 from attractor.analysis.bias.tuned import TunedMatrix, setting_text
 from attractor.attention import Head
@@ -115,8 +114,3 @@ def _setting(method: Method, size: float, decay: float) -> Method | None:
         decay=decay,
         setting_of=method.name,
     )
-
-
-def data_sets_needed(settings: int, norms: int) -> int:
-    """The least number of data sets from which so many settings can have a joint answer."""
-    return smallest_sample(joint_confidence(settings * max(norms - 1, 1)))
