@@ -133,7 +133,9 @@ def _map_seen(matrix: TunedMatrix) -> str:
     for method in matrix.methods:
         best = matrix.best(method)
         hatched = "" if best.settled else ", hatched"
-        places[method] = f"{best.median:.3f} in {best.norm} at {best.setting or 'its step'}{hatched}"
+        places[method] = (
+            f"{best.median:.3f} in {best.norm} at {best.setting or 'its step'}{hatched}"
+        )
     return f"The largest ratio of each optimizer. {seen.listed(places)}"
 
 

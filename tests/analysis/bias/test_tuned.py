@@ -43,7 +43,7 @@ def test_a_row_for_every_setting(tuned):
 
 def test_settings_of_a_mean_step_take_the_same_way():
     method = load_method("sign")
-    for setting in settings_tried(method, [0.02], (0.0, 0.5, 1.0), 1000):
+    for setting in settings_tried(method, lambda row: [0.02], (0.0, 0.5, 1.0), 1000):
         if setting.step_size != method.step_size:
             taken = setting.step_size * (np.arange(1.0, 1001) ** -setting.decay).sum()
             assert taken == pytest.approx(20, rel=5e-3)  # three digits of it
@@ -138,8 +138,10 @@ def test_a_factory_that_takes_no_schedule_is_run_at_constant_steps(tmp_path, mon
     )
     monkeypatch.chdir(tmp_path)
     method = load_method("my_numbers:negated")
-    assert {row.decay for row in settings_tried(method, [0.3], (0.0, 0.5), 100)} == {0.0}
-    both = settings_tried(load_method("optax:sign_sgd"), [0.3], (0.0, 0.5), 100)
+    assert {row.decay for row in settings_tried(method, lambda row: [0.3], (0.0, 0.5), 100)} == {
+        0.0
+    }
+    both = settings_tried(load_method("optax:sign_sgd"), lambda row: [0.3], (0.0, 0.5), 100)
     assert {row.decay for row in both} == {0.0, 0.5}
 
 

@@ -349,7 +349,9 @@ class TunedMatrix(Plotted, Printed):
             "margin_ratio": {
                 cell.norm: {
                     "setting": cell.setting or None,
-                    **{end: finite_or_none(getattr(cell, end)) for end in ("median", "low", "high")},
+                    **{
+                        end: finite_or_none(getattr(cell, end)) for end in ("median", "low", "high")
+                    },
                     "settled": cell.settled,
                     "open": cell.open or None,
                 }

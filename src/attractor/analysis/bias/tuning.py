@@ -62,7 +62,7 @@ def tuned_matrix(
     settings = [
         one
         for method in methods
-        for one in settings_tried(method, mean_steps(method), decays, method.steps or steps)
+        for one in settings_tried(method, mean_steps, decays, method.steps or steps)
     ]
     experiment = Experiment.checked(tokens, head, settings, steps=steps, **options)
     runs = []
@@ -74,13 +74,16 @@ def tuned_matrix(
 
 
 def settings_tried(
-    method: Method, mean_steps: Sequence[float], decays: Sequence[float], steps: int
+    method: Method,
+    mean_steps: Callable[[Method], Sequence[float]],
+    decays: Sequence[float],
+    steps: int,
 ) -> list[Method]:
     """A method as it is, and with other step sizes, each in a row of its own.
 
     Args:
         method: The method.
-        mean_steps: Means of step sizes over the run.
+        mean_steps: Means of step sizes over the run, of a method that has any.
         decays: Powers of the step that they fall with.
         steps: The number of steps.
     """
@@ -92,7 +95,7 @@ def settings_tried(
     possible = decays if isinstance(method.optimizer, Optimizer) else (0.0,)
     for decay in possible:
         mean = float((np.arange(1.0, steps + 1) ** -decay).mean())
-        for mean_step in mean_steps:
+        for mean_step in mean_steps(method):
             # Three digits, so that the setting named is the one that ran.
             size = float(f"{mean_step / mean:.3g}")
             if (size, decay) not in found:
