@@ -368,7 +368,7 @@ def median_interval(
 
 
 def joint_confidence(intervals: int) -> float:
-    """The confidence of each of several intervals that together have ``CONFIDENCE`` (Bonferroni)."""
+    """The confidence that several intervals need each for ``CONFIDENCE`` together (Bonferroni)."""
     return 1 - (1 - CONFIDENCE) / intervals
 
 

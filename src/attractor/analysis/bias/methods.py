@@ -39,8 +39,8 @@ from attractor.training import (
 from attractor.training.optimizers.optimizer import GradientScale
 
 if TYPE_CHECKING:
-    from attractor.training.optimizers.schedules import Schedule
     from attractor.torch import TorchOptimizer
+    from attractor.training.optimizers.schedules import Schedule
 
 NORMS: tuple[Geometry, ...] = (
     Frobenius(), Nuclear(), Spectral(), Lp(float("inf")), Lp(1), Lp(1.75), Lp(3),
