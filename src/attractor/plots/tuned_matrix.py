@@ -72,8 +72,8 @@ def tuned_matrix_figure(matrix: TunedMatrix) -> Figure:
     image = tuned_map(axes, matrix)
     figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=30).set_label("margin ratio")
     note = (
-        f"highest median over {matrix.data.sizes['instance']} data sets, its 95 % interval and step "
-        "size; hatched: not settled; outlined: the own norm"
+        f"highest median over {matrix.data.sizes['instance']} data sets, its 95 % interval and "
+        "step size; hatched: not settled; outlined: the own norm"
     )
     figure.supxlabel(note, fontsize=8, color="#555555")
     return figure
