@@ -47,24 +47,20 @@ def test_several_by_name(run_json, tmp_path):
     assert command.startswith(words) and command.endswith("--data-sets 8")
 
 
-def test_what_has_not_begun_is_tried_with_larger_steps(run_json, tmp_path):
-    (tmp_path / "my_slow.py").write_text(
-        "import optax\n\ndef slow(lr=1e-4):\n    return optax.sgd(lr)\n"
-    )
-    found, result = run_json(
-        "matrix", "--optimizer", "my_slow:slow", "--data-sets", 3, "--steps", 9
-    )
-    rows = {row["optimizer"]: row["answer"] for row in found["optimizers"]}
-    assert list(rows) == [
-        "my_slow:slow",
-        *(f"my_slow:slow, step {10.0**n:g}" for n in range(-3, 1)),
-    ]
-    assert rows["my_slow:slow"]["outcome"] == "has not begun"
-    (command,) = found["next"]  # of the largest step alone
-    assert command.endswith("--lr 10") or "--lr 1" in command
-    words = " ".join(result.stderr.split())
-    assert "not far enough from its start; trying a step of 0.001" in words
-    assert "Raise the step, or take many more steps" in words
+def test_several_step_sizes_are_tried_and_the_best_one_is_said(run_json, tmp_path):
+    given = ("--optimizer", "gd", "--data-sets", 3, "--steps", 9, "--out", "here")
+    found, result = run_json("matrix", *given)
+    assert result.exit_code == 0, result.stderr
+    (row,) = found["optimizers"]
+    constant = ["0.003", "0.03", "0.1", "0.3", "3"]
+    assert row["settings"][:5] == constant and len(row["settings"]) == 9
+    cell = row["margin_ratio"]["frobenius"]
+    assert cell["setting"] in row["settings"] and not cell["settled"]
+    assert len(found["settings"]) == 9
+    (command,) = found["next"]  # three data sets are too few for seven norms and nine settings
+    assert "--data-sets 12" in command
+    page = (tmp_path / "here" / "report.html").read_text()
+    assert "At every setting" in page and row["settings"][5] in page
 
 
 def test_a_row_for_each_learning_rate_and_a_norm_of_ones_own(run_json, tmp_path):

@@ -15,21 +15,23 @@ from attractor.storage import check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.analysis.bias import BiasMatrix, Method
+    from attractor.analysis.bias import BiasMatrix, Method, TunedMatrix
 
-SIZES = {"quick": (10, 1500), "paper": (20, 6000)}
+SIZES = {"quick": (12, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
 LONGER = 16
-"""Times the steps of its size that an optimizer of one's own may take until its answer settles."""
+"""Times the steps of its size that an optimizer at --lr may take until its answer settles."""
 SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
 
 EPILOG = ending(
     "matrix",
     "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.",
-    "With --optimizer, steps are doubled while they may bring another answer, up to "
-    f"{LONGER} times, unless --steps says how many; and larger step sizes are tried where training "
-    "has not begun, unless --lr says which. mine:signs is the function signs of a file mine.py.",
+    "Each optimizer is tried with several step sizes, constant and falling like t^-0.5, and a cell "
+    "says what the best of them reaches: 4 of each around its own with quick, 6 with paper; of "
+    "--optimizer from 0.003 to 3, and from 0.001 to 10. With --lr it runs at that step size alone, "
+    f"and steps are doubled while they may bring another answer, up to {LONGER} times, unless "
+    "--steps says how many. mine:signs is the function signs of a file mine.py.",
     "Exit codes: 0 done, 2 bad input, 130 interrupted.",
 )
 
@@ -46,8 +48,8 @@ def matrix(
     lr: Annotated[
         list[float] | None,
         typer.Option(
-            help="Learning rate of --optimizer; given several times, each is a row. Default: that "
-            "of its name or factory, or 0.1."
+            help="Learning rate of --optimizer, in place of all that are tried; given several "
+            "times, each is a row."
         ),
     ] = None,
     norm: Annotated[
@@ -59,7 +61,7 @@ def matrix(
     ] = None,
     parameterization: Annotated[str, typer.Option(help="What --optimizer trains: W or KQ.")] = "W",
     size: Annotated[
-        str, typer.Option(help="quick: 10 data sets, 1,500 steps; paper: 20 and 6,000.")
+        str, typer.Option(help="quick: 12 data sets, 1,500 steps; paper: 20 and 6,000.")
     ] = "quick",
     data_sets: Annotated[
         int | None, typer.Option(min=1, help="Number of data sets, in place of the size's.")
@@ -85,16 +87,13 @@ def matrix(
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([report_output("matrix", out)])
 
-        from attractor.analysis.bias import (
-            NORMS,
-            bias_matrix,
-            load_geometry,
-            standard_methods,
-        )
+        from attractor.analysis.bias import NORMS, load_geometry, standard_methods, tuned_matrix
         from attractor.analysis.bias.settling import settled_matrix
+        from attractor.analysis.bias.tuning import MEAN_STEPS, MULTIPLES
         from attractor.cli.provenance import report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
+        from attractor.report.tuned_matrix import write_tuned_report
 
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
         norms = [*NORMS, *map(load_geometry, norm or ())]
@@ -103,7 +102,7 @@ def matrix(
         elif lr or parameterization != "W":
             raise InvalidInputError(
                 "lr" if lr else "parameterization",
-                "the optimizers of the matrix have their own, fixed beforehand",
+                "the optimizers of the matrix have their own, around which steps are tried",
                 "Give it with --optimizer",
             )
         else:
@@ -113,26 +112,38 @@ def matrix(
             current.say(f"{method.name}: {method.settings or step or 'settings not known'}")
         tokens, head = unit_tokens(*SHAPE, seeds=range(seed, seed + count))
         options = {"norms": norms, "seed": seed, "matched": matched, "progress": current.progress}
-        if optimizer:
+        n, T, d = SHAPE
+        source = f"{count} data sets of random unit tokens, n = {n}, T = {T}, d = {d}"
+        title = "Which optimizer maximizes the margin in which norm"
+        if optimizer and len(methods) == 1:
+            title = f"Which norm's margin does {methods[0].name} maximize?"
+        if lr or all(method.step_size is None for method in methods):
             found = settled_matrix(
                 tokens,
                 head,
                 methods=methods,
                 steps=length,
                 most_steps=length if steps else LONGER * length,
-                larger_steps=not lr,
                 say=current.say,
                 **options,
             )
+            write = write_bias_report
         else:
-            found = bias_matrix(tokens, head, methods=methods, steps=length, **options)
-        n, T, d = SHAPE
-        source = f"{count} data sets of random unit tokens, n = {n}, T = {T}, d = {d}"
-        title = "Which optimizer maximizes the margin in which norm"
-        if optimizer and len(methods) == 1:
-            title = f"Which norm's margin does {methods[0].name} maximize?"
+            found = tuned_matrix(
+                tokens,
+                head,
+                methods=methods,
+                mean_steps=lambda method: (
+                    MEAN_STEPS[size]
+                    if optimizer
+                    else [multiple * method.step_size for multiple in MULTIPLES[size]]
+                ),
+                steps=length,
+                **options,
+            )
+            write = write_tuned_report
         current.show(found)
-        _next(current, found, size, own=bool(optimizer))
+        _next(current, found, size)
         if out is None:
             current.result(**found.summary())
             current.unwritten()
@@ -143,33 +154,30 @@ def matrix(
             seeds=range(seed, seed + count),
             settings={"data_sets": count, "steps": length},
         )
-        summary = write_bias_report(out, found, title=title, source=source, provenance=provenance)
+        summary = write(out, found, title=title, source=source, provenance=provenance)
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, found: BiasMatrix, size: str, *, own: bool) -> None:
-    """Suggests the commands that may settle what is not settled, each once.
-
-    Of a method whose step size was raised, the largest step speaks.
-    """
+def _next(current: Session, found: BiasMatrix | TunedMatrix, size: str) -> None:
+    """Suggests the commands that may settle what is not settled, each once."""
+    from attractor.analysis.bias import TunedAnswer, TunedMatrix
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
     commands: dict[str, None] = {}
-    followed = set(found.data["raised_from"].values.tolist())
     for name in found.methods:
         answer = found.answer(name)
-        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN) or name in followed:
+        if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
             continue
-        row = found.data.sel(optimizer=name)
-        step, length, raised = (row[one].item() for one in ("step_size", "steps", "raised_from"))
-        if not own:
-            options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
-        elif answer.enough_data_sets:
+        row = found.best(name).row if isinstance(found, TunedMatrix) else name
+        step, length = (found.data[one].sel(optimizer=row).item() for one in ("step_size", "steps"))
+        if answer.enough_data_sets:
             options = {"data_sets": answer.enough_data_sets}
+        elif isinstance(answer, TunedAnswer):
+            options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
         elif answer.larger_steps and step > 0:
             options = {"lr": f"{10 * step:g}"}
         elif answer.more_steps or answer.larger_steps:
-            options = {"steps": 4 * length} | ({"lr": f"{step:g}"} if raised else {})
+            options = {"steps": 4 * length}
         elif answer.smaller_steps and step > 0:
             options = {"lr": f"{step / 10:g}"}
         else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attractor import plots
-from attractor.analysis.bias import BiasMatrix
+from attractor.analysis.bias import BiasMatrix, NormAnswer, TunedAnswer
 from attractor.provenance import Provenance
 from attractor.report import seen
 from attractor.report.folder import report_folder
@@ -27,7 +28,7 @@ CURVES = FigureFile(
 _BEST = "Each optimizer in the norm in which its median ratio is largest, with 95 % intervals."
 _MOST_ANSWERS = 6
 """Answers that are listed one by one; of more, optimizers are grouped by them."""
-_RULES = (
+RULES = (
     "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
     "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
@@ -76,19 +77,20 @@ def write_bias_report(
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
         curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
-        report.findings += _findings(matrix)
+        report.findings += folded_findings(
+            {method: matrix.answer(method) for method in matrix.methods}
+        )
         report.sections += [
             _medians(matrix, heat_map) if several else _one_optimizer(matrix),
             Section("As training goes on", figure=curves),
-            _settings(matrix, summary),
-            Section("How to read this", _RULES),
+            settings_section(summary, summary["optimizers"]),
+            Section("How to read this", RULES),
         ]
     return summary
 
 
-def _findings(matrix: BiasMatrix) -> list[Words | Folded]:
+def folded_findings(answers: Mapping[str, NormAnswer | TunedAnswer]) -> list[Words | Folded]:
     """The answer of each optimizer; of many, who has which answer, and each folded away."""
-    answers = {method: matrix.answer(method) for method in matrix.methods}
     each = [f"{method}: {found}." for method, found in answers.items()]
     if len(each) <= _MOST_ANSWERS:
         return [*each]
@@ -172,8 +174,13 @@ def _one_optimizer(matrix: BiasMatrix) -> Section:
     return Section("Margin ratio in every norm", table=Table(header, rows))
 
 
-def _settings(matrix: BiasMatrix, summary: dict[str, Any]) -> Section:
-    """Step sizes, how gradients were read, and how runs ended."""
+def settings_section(summary: dict[str, Any], runs: Sequence[dict[str, Any]]) -> Section:
+    """Step sizes, how gradients were read, and how runs ended.
+
+    Args:
+        summary: The whole of what is written.
+        runs: What it says of each row that was run.
+    """
     rows = [
         (
             row["optimizer"],
@@ -184,7 +191,7 @@ def _settings(matrix: BiasMatrix, summary: dict[str, Any]) -> Section:
             ", ".join(f"{count} {status}" for status, count in row["status"].items()),
             "-" if row["final_norm"] is None else f"{row['final_norm']:.5g}",
         )
-        for row in summary["optimizers"]
+        for row in runs
     ]
     header = (
         "optimizer", "trained", "settings", "reads", "steps", "how runs ended", "norm of W",

@@ -5,7 +5,7 @@ import optax
 import pytest
 
 from attractor import Lp
-from attractor.analysis.bias import Method, bias_matrix, load_geometry, load_method, which_norm
+from attractor.analysis.bias import Method, bias_matrix, load_geometry, which_norm
 from attractor.analysis.bias._bias_matrix import Experiment
 from attractor.analysis.bias.settling import settled_matrix
 from attractor.errors import InvalidInputError
@@ -54,26 +54,6 @@ def test_beside_a_method_that_goes_on_what_has_settled_is_kept(data, monkeypatch
         found.data["margin_ratio"].sel(optimizer="fast"),
         alone.data["margin_ratio"].sel(optimizer="fast"),
     )
-
-
-def test_a_run_that_has_not_begun_says_so_and_larger_steps_are_tried(data):
-    said = []
-    found = settled_matrix(
-        *data,
-        methods=[load_method("gd", learning_rate=1e-4)],
-        steps=50,
-        most_steps=50,
-        larger_steps=True,
-        say=said.append,
-    )
-    answer = found.answer("gd")
-    assert answer.outcome == "has not begun" and "Raise the step" in str(answer)
-    assert found.methods == ["gd", *(f"gd, step {step:g}" for step in (0.001, 0.01, 0.1, 1.0))]
-    assert len(said) == 4 and said[0] == "gd: not far enough from its start; trying a step of 0.001"
-    assert found.data["raised_from"].values.tolist() == ["", *found.methods[:-1]]
-    np.testing.assert_allclose(found.data["step_size"], 10.0 ** np.arange(-4, 1))
-    moved = np.median(found.data["displacement"], axis=1)
-    assert (np.diff(moved) > 0).all() and moved[0] < 0.01
 
 
 def test_which_norm_compares_norms_of_ones_own(data):

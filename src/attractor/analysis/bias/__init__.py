@@ -11,13 +11,18 @@ from attractor.analysis.bias.bring_your_own import (
 )
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
+from attractor.analysis.bias.tuned import Cell, TunedAnswer, TunedMatrix
+from attractor.analysis.bias.tuning import tuned_matrix
 
 __all__ = [
     "NORMS",
     "BiasMatrix",
+    "Cell",
     "MedianInterval",
     "Method",
     "NormAnswer",
+    "TunedAnswer",
+    "TunedMatrix",
     "as_method",
     "bias_matrix",
     "load_geometry",
@@ -25,5 +30,6 @@ __all__ = [
     "median_interval",
     "named_optimizer",
     "standard_methods",
+    "tuned_matrix",
     "which_norm",
 ]

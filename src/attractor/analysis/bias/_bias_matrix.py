@@ -248,7 +248,8 @@ def _measure(
         "settings": ("optimizer", [row.settings for row in rows]),
         "reads": ("optimizer", [row.reads or gradients_of(row.optimizer) for row in rows]),
         "step_size": ("optimizer", [row.step_size or np.nan for row in rows]),
-        "raised_from": ("optimizer", [row.raised_from for row in rows]),
+        "decay": ("optimizer", [row.decay for row in rows]),
+        "setting_of": ("optimizer", [row.setting_of for row in rows]),
     }
     return xr.Dataset(
         variables,

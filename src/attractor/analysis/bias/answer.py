@@ -83,7 +83,7 @@ class NormAnswer(Described):
         return self.verdict.capitalize(), rows + ([("next", self.remedy)] if self.remedy else [])
 
 
-def answer(row: xr.Dataset) -> NormAnswer:
+def answer(row: xr.Dataset, questions: int = 1) -> NormAnswer:
     """Answers from the runs of one method.
 
     The rules, in this order, with r the margin ratio, medians over data sets, and intervals that
@@ -118,6 +118,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
             ``movement`` and, where they are known, ``displacement``, ``loss_rise`` and
             ``smallest_margin`` over instance, as is ``gap`` over (norm, instance). Norms without
             numbers are not compared.
+        questions: How many such answers are taken together, whose confidence is to be joint.
     """
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
@@ -139,7 +140,7 @@ def answer(row: xr.Dataset) -> NormAnswer:
             count,
             _SMALLER,
         )
-    joint = 1 - (1 - CONFIDENCE) / max(len(names) - 1, 1)
+    joint = joint_confidence(questions * max(len(names) - 1, 1))
     if count < smallest_sample(joint):
         return _unsettled(
             f"{count} data sets are too few to compare {len(names)} norms; "
@@ -221,7 +222,7 @@ def _compare(
     found = f"the median ratio is {_interval(at_end)}"
     changes = [median_interval(one, CONFIDENCE) for one in end - before]
     if at_end.median < ENOUGH:
-        moving = _still_moving(names, end, changes, best, movement)
+        moving = still_moving(names, end, changes, best, movement)
         if moving:
             return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
         return NormAnswer(
@@ -259,14 +260,22 @@ def _compare(
     return NormAnswer(MAXIMIZES, name, f"{found}, {_runner_up(names, end, best)}", count)
 
 
-def _still_moving(
+def still_moving(
     names: list[str],
     end: Float[np.ndarray, "norm instance"],
     changes: list[MedianInterval],
     best: int,
     movement: float,
 ) -> str:
-    """In which norm the ratio has not settled, in words; empty if in none."""
+    """In which norm the ratio has not settled, in words; empty if in none.
+
+    Args:
+        names: The norms.
+        end: The ratios at the end.
+        changes: Intervals of their changes over the second half of the run.
+        best: Place of the norm in which a ratio that falls has not settled, either.
+        movement: Relative change of W over the second half of the run.
+    """
     carried_on = float(np.clip(_DOUBLED / movement, 1, _LONGEST))
     order = [best, *(place for place in range(len(names)) if place != best)]
     for place in order:
@@ -356,6 +365,11 @@ def median_interval(
     if place == 0:
         return MedianInterval(median, -math.inf, math.inf)
     return MedianInterval(median, float(known[place - 1]), float(known[-place]))
+
+
+def joint_confidence(intervals: int) -> float:
+    """The confidence that several intervals need each for ``CONFIDENCE`` together (Bonferroni)."""
+    return 1 - (1 - CONFIDENCE) / intervals
 
 
 def smallest_sample(confidence: float) -> int:

@@ -34,6 +34,7 @@ from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 from attractor.training.optimizers.optimizer import UNNAMED
 from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
+from attractor.training.optimizers.schedules import Schedule
 
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
@@ -87,11 +88,27 @@ def load_method(
     if step_size is None:
         return method
 
-    def another(step_size: float) -> Method:
-        other = load_method(spelling, learning_rate=step_size, parameterization=layer)
-        return replace(other, name=f"{spelling}, step {step_size:g}")
+    def another(step_size: float | Schedule) -> Method | None:
+        if not isinstance(step_size, Schedule):
+            return load_method(spelling, learning_rate=step_size, parameterization=layer)
+        if not found:
+            return replace(method, optimizer=named_optimizer(spelling, step_size))
+        return _with_schedule(factory, step_size, spelling, layer)
 
     return replace(method, step_size=float(step_size), with_step_size=another)
+
+
+def _with_schedule(
+    factory: Callable[..., Any], schedule: Schedule, name: str, layer: Parameterization
+) -> Method | None:
+    """The row of a factory whose learning rate follows a schedule; None where it takes none."""
+    argument = _rate_argument(factory)
+    assert argument is not None
+    try:
+        made = functools.partial(factory, **{argument: schedule})()
+        return as_method(made, name, layer)
+    except Exception:  # a user's factory may take numbers alone, and then raise anything
+        return None
 
 
 def as_method(optimizer: Any, name: str, parameterization: str | Parameterization = "W") -> Method:
@@ -133,11 +150,7 @@ def _with_rate(
     factory: Callable[..., Any], name: str, rate: float | None
 ) -> tuple[Callable[..., Any], float | None]:
     """A factory that is given a learning rate, and the rate; its own, where none is asked for."""
-    try:
-        parameters = inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # compiled code has no signature
-        parameters = {}
-    argument = next((one for one in _RATES if one in parameters), None)
+    argument = _rate_argument(factory)
     if argument is None:
         if rate is not None:
             raise InvalidInputError(
@@ -146,13 +159,22 @@ def _with_rate(
                 "Leave it out, and set it in the factory",
             )
         return factory, None
-    default = parameters[argument].default
+    default = inspect.signature(factory).parameters[argument].default
     if rate is None:
         if default is not inspect.Parameter.empty:
             known = isinstance(default, int | float) and not isinstance(default, bool)
             return factory, float(default) if known else None
         rate = DEFAULT_LEARNING_RATE
     return functools.partial(factory, **{argument: rate}), rate
+
+
+def _rate_argument(factory: Callable[..., Any]) -> str | None:
+    """What a factory calls its learning rate; None if it takes none."""
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # compiled code has no signature
+        return None
+    return next((one for one in _RATES if one in parameters), None)
 
 
 def _imported(argument: str, module: str, factory: str) -> Callable[..., Any]:

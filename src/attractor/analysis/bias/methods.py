@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from attractor.attention import Parameterization, get_parameterization
@@ -16,6 +18,7 @@ from attractor.checks import (
     check_steps,
     check_text,
 )
+from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
 from attractor.training import (
     Optimizer,
@@ -38,6 +41,7 @@ from attractor.training.optimizers.optimizer import GradientScale
 
 if TYPE_CHECKING:
     from attractor.torch import TorchOptimizer
+    from attractor.training.optimizers.schedules import Schedule
 
 NORMS: tuple[Geometry, ...] = (
     Frobenius(), Nuclear(), Spectral(), Lp(float("inf")), Lp(1), Lp(1.75), Lp(3),
@@ -73,9 +77,11 @@ class Method:
         parameterization: What is trained: ``"W"``, ``"KQ"``, or another one of the same tokens.
         steps: How many steps it takes; None for as many as the others.
         reads: How it is given gradients, in words; empty for what its optimizer says.
-        step_size: Its step size, where that is known.
-        with_step_size: The same method with another step size, where that can be had.
-        raised_from: The name of the row whose step size was raised for it; empty for none.
+        step_size: Its step size, at the first step, where that is known.
+        with_step_size: The same method with another step size or a schedule of it, where that can
+            be had; None where it cannot.
+        decay: The power of the step that its step size falls with.
+        setting_of: The name of the row that it is with another step size; empty for none.
     """
 
     name: str
@@ -84,10 +90,11 @@ class Method:
     steps: int | None = None
     reads: str = ""
     step_size: float | None = None
-    with_step_size: Callable[[float], Method] | None = field(
+    with_step_size: Callable[[float | Schedule], Method | None] | None = field(
         default=None, compare=False, repr=False
     )
-    raised_from: str = ""
+    decay: float = 0.0
+    setting_of: str = ""
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -103,11 +110,20 @@ class Method:
             one_attention_head(self.parameterization, "training by a PyTorch optimizer")
         if self.steps is not None:
             check_steps("steps", self.steps)
-        check_kinds(reads=(self.reads, str), raised_from=(self.raised_from, str))
+        check_kinds(reads=(self.reads, str), setting_of=(self.setting_of, str))
+        check_number("decay", self.decay, least=0.0, example=0.5)
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0.0, example=0.1)
         if self.with_step_size is not None:
             check_function("with_step_size", self.with_step_size, "Give a function of a step size")
+
+    @property
+    def raised_from(self) -> str:
+        """Former name of ``setting_of``."""
+        warnings.warn(
+            "Method.raised_from is now called Method.setting_of", DeprecationWarning, stacklevel=2
+        )
+        return self.setting_of
 
     @property
     def layer(self) -> Parameterization:
@@ -128,6 +144,9 @@ class Method:
         return given.replace("learning_rate", "step").replace("_", " ")
 
 
+Method.__init__ = renamed_argument("raised_from", "setting_of", {})(Method.__init__)
+
+
 def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ...]:
     """The methods of the matrix, each with its step size.
 
@@ -142,34 +161,61 @@ def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ..
         InvalidInputError: If the size is not known.
     """
     steps = check_steps("steps", steps)
-    per_factor = normalized_gradient_descent(0.1, per_factor=True)
-    decayed = normalized_gradient_descent(0.1, per_factor=True, weight_decay=2.2e-16)
+    per_factor = functools.partial(normalized_gradient_descent, per_factor=True)
     greedy_steps = round(_GREEDY_STEPS * steps)
     one_a_norm = (
-        Method("normalized GD", normalized_gradient_descent(0.3)),
-        Method("(K, Q) normalized GD", per_factor, "KQ"),
-        Method("spectral descent", spectral_descent(0.3)),
-        Method("sign descent", sign_descent(0.1)),
-        Method("greedy coordinate", greedy_coordinate_descent(0.3), steps=greedy_steps),
-        Method("mirror descent, p = 1.75", mirror_descent(0.1, 1.75)),
-        Method("mirror descent, p = 3", mirror_descent(100, 3)),
+        _standard("normalized GD", normalized_gradient_descent, 0.3),
+        _standard("(K, Q) normalized GD", per_factor, 0.1, "KQ"),
+        _standard("spectral descent", spectral_descent, 0.3),
+        _standard("sign descent", sign_descent, 0.1),
+        _standard("greedy coordinate", greedy_coordinate_descent, 0.3, steps=greedy_steps),
+        _standard("mirror descent, p = 1.75", functools.partial(mirror_descent, p=1.75), 0.1),
+        _standard("mirror descent, p = 3", functools.partial(mirror_descent, p=3), 100),
     )
     check_choice("size", size, ("quick", "paper"))
     if size == "quick":
         return one_a_norm
+    schatten = functools.partial(schatten_mirror_descent, p=1.5)
+    decayed = functools.partial(per_factor, weight_decay=2.2e-16)
+    newton_schulz = functools.partial(spectral_descent, method="newton-schulz")
     return (
         *one_a_norm,
-        Method("mirror descent, p = 2", mirror_descent(0.3, 2)),
-        Method("Schatten mirror descent, p = 1.5", schatten_mirror_descent(0.1, 1.5)),
-        Method("(K, Q) with weight decay", decayed, "KQ"),
-        Method("spectral, Newton-Schulz", spectral_descent(0.3, method="newton-schulz")),
-        Method("Muon", muon(0.3)),
-        Method("gradient descent", gradient_descent(0.3)),
-        Method("momentum", momentum(0.3)),
-        Method("normalized momentum", normalized_momentum(0.3)),
+        _standard("mirror descent, p = 2", functools.partial(mirror_descent, p=2), 0.3),
+        _standard("Schatten mirror descent, p = 1.5", schatten, 0.1),
+        _standard("(K, Q) with weight decay", decayed, 0.1, "KQ"),
+        _standard("spectral, Newton-Schulz", newton_schulz, 0.3),
+        _standard("Muon", muon, 0.3),
+        _standard("Muon, exact", functools.partial(muon, method="exact"), 0.3),
+        _standard("gradient descent", gradient_descent, 0.3),
+        _standard("momentum", momentum, 0.3),
+        _standard("normalized momentum", normalized_momentum, 0.3),
         Method("Polyak step", polyak_step()),
-        Method("sign momentum", sign_momentum(0.1)),
-        Method("Lion", lion(0.1)),
-        Method("Adam, eps = 0", adam(0.1)),
-        Method("Adam, eps = 1e-8", adam(0.1, eps=1e-8)),
+        _standard("sign momentum", sign_momentum, 0.1),
+        _standard("Lion", lion, 0.1),
+        _standard("Adam, eps = 0", adam, 0.1),
+        _standard("Adam, eps = 1e-8", functools.partial(adam, eps=1e-8), 0.1),
     )
+
+
+def _standard(
+    name: str,
+    make: Callable[[float | Schedule], Optimizer],
+    step_size: float,
+    parameterization: str = "W",
+    *,
+    steps: int | None = None,
+) -> Method:
+    """A row whose step size can be another one."""
+
+    def another(other: float | Schedule) -> Method:
+        return replace(row, optimizer=make(other))
+
+    row = Method(
+        name,
+        make(step_size),
+        parameterization,
+        steps,
+        step_size=step_size,
+        with_step_size=another,
+    )
+    return row

@@ -50,8 +50,9 @@ class BiasMatrix(Plotted, Printed):
             the loss in units of it at the start, ``smallest_margin`` at the last step; with a
             record ``norm_of_W``, in the own norm, or Frobenius where none is known. Over optimizer:
             ``own_norm``, empty where none is known, ``steps``, ``parameterization``, ``settings``,
-            ``reads``, ``step_size``, NaN where it is not known, and ``raised_from``, the row whose
-            step size was raised for this one, empty for none. ``reached``: the token that each row
+            ``reads``, ``step_size``, NaN where it is not known, ``decay``, the power of the step
+            that it falls with, and ``setting_of``, the row that this one is at another step size,
+            empty for none. ``reached``: the token that each row
             attends to at the end, -1 for several.
     """
 
@@ -128,16 +129,7 @@ class BiasMatrix(Plotted, Printed):
 
     def _tables(self, width: int) -> list[Table]:
         """The same in tables below each other, each of as many columns as a line holds."""
-        room = width - min(max(map(len, ("optimizer", *self.methods))), _LONGEST_NAME)
-        blocks: list[list[str]] = []
-        left = 0
-        for name in self.columns:
-            taken = max(len(name), _CELL) + _BETWEEN
-            if not blocks or taken > left:
-                blocks.append([])
-                left = room
-            blocks[-1].append(name)
-            left -= taken
+        blocks = column_blocks(self.columns, self.methods, width)
         return [self._medians(block, titled=block is blocks[0]) for block in blocks]
 
     def _medians(self, columns: Sequence[str], titled: bool = True) -> Table:
@@ -250,6 +242,21 @@ class BiasMatrix(Plotted, Printed):
         frame = flat.to_dataframe(dim_order=["optimizer", "norm", "instance"]).reset_index()
         frame["status"] = [str(TrialStatus(status)) for status in frame["status"]]
         return frame
+
+
+def column_blocks(columns: Sequence[str], methods: Sequence[str], width: int) -> list[list[str]]:
+    """Columns of ratios, in blocks of as many as a line holds beside the names of optimizers."""
+    room = width - min(max(map(len, ("optimizer", *methods))), _LONGEST_NAME)
+    blocks: list[list[str]] = []
+    left = 0
+    for name in columns:
+        taken = max(len(name), _CELL) + _BETWEEN
+        if not blocks or taken > left:
+            blocks.append([])
+            left = room
+        blocks[-1].append(name)
+        left -= taken
+    return blocks
 
 
 def _empty_table(title: str | None) -> Table:

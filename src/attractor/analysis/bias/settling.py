@@ -1,4 +1,4 @@
-"""Runs that go on while more steps, or larger ones, may bring another answer."""
+"""Runs that go on while more steps may bring another answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from attractor.checks import check_steps
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 
-LARGER, MOST_LARGER = 10.0, 4
-"""Factor between step sizes that are tried, and how many times it is."""
-
 
 def settled_matrix(
     tokens: Tokens,
@@ -25,7 +22,6 @@ def settled_matrix(
     methods: Sequence[Method],
     steps: int,
     most_steps: int,
-    larger_steps: bool = False,
     say: Callable[[str], object] = lambda line: None,
     **options: Any,
 ) -> BiasMatrix:
@@ -37,9 +33,6 @@ def settled_matrix(
         methods: The rows.
         steps: Number of steps to begin with, of methods that do not bring their own.
         most_steps: A method whose answer may change takes twice as many, up to this.
-        larger_steps: Whether a method whose attention is not saturated, and whose step size can be
-            set, is tried with ten times the step size, in a row of its own, up to ten thousand
-            times.
         say: Told what is tried next.
         options: Further arguments of ``bias_matrix``.
 
@@ -48,8 +41,7 @@ def settled_matrix(
     """
     steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
     experiment = Experiment.checked(tokens, head, methods, steps=steps, **options)
-    rows, tried = experiment.rows, dict.fromkeys((one.name for one in methods), 0)
-    followed: set[str] = set()
+    rows = experiment.rows
     known: list[tuple[Method, Trajectory]] = []
     while True:
         # What stays as it is is not run again.
@@ -59,12 +51,7 @@ def settled_matrix(
         later: list[Method] = []
         for row in rows:
             answer, taken = found.answer(row.name), row.steps or steps
-            other = _larger(row, tried) if larger_steps and answer.larger_steps else None
-            if other is not None:
-                say(f"{row.name}: {answer.verdict}; trying a step of {other.step_size:g}")
-                later += [row, other]
-                followed.add(row.name)
-            elif answer.more_steps and 2 * taken <= most_steps and row.name not in followed:
+            if answer.more_steps and 2 * taken <= most_steps:
                 outcome = f"{row.name}: {answer.verdict} after {taken:,} steps"
                 say(f"{outcome}; going on to {2 * taken:,}")
                 later.append(replace(row, steps=2 * taken))
@@ -73,13 +60,3 @@ def settled_matrix(
         if later == list(rows):
             return found
         rows = tuple(later)
-
-
-def _larger(row: Method, tried: dict[str, int]) -> Method | None:
-    """A method with a larger step, noted among what is tried; each is followed by one."""
-    count = tried.pop(row.name, MOST_LARGER)
-    if row.with_step_size is None or row.step_size is None or count >= MOST_LARGER:
-        return None
-    other = replace(row.with_step_size(LARGER * row.step_size), raised_from=row.name)
-    tried[other.name] = count + 1
-    return other
