@@ -24,6 +24,7 @@ import css from "./view/style.css";
 import { followTheme } from "./view/theme";
 import { count, verdict, type Choice } from "./words";
 
+const STYLE: Shape = ["style", {}, css];
 const PREVIEW = { cells: 40, steps: 160 };
 const EXACT = { cells: 150, steps: 4000 };
 const FASTER = 4; // steps of a preview
@@ -32,7 +33,6 @@ const PLAYED = 3000; // milliseconds of a whole path
 /** What pages and tests ask of an explorer. */
 export interface Explorer {
   readonly state: State;
-  readonly answers: Answers;
   /** Number of updates while something was dragged. */
   readonly updates: number;
   /** Whether what is seen is saved: nothing is dragged, and no frame is due. */
@@ -74,12 +74,9 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   let training: Shape = ["details"];
   const wide = !matchMedia("(max-width: 640px)").matches;
 
-  const root = document.createElement("div");
-  for (const [name, value] of [["class", "explorer"], ["role", "region"], ["tabindex", "-1"], ["aria-label", "attractor explorer"]]) root.setAttribute(name, value);
-  const style = document.createElement("style");
-  style.textContent = css;
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  shadow.replaceChildren(style, root);
+  render(shadow, [STYLE, ["div"]]);
+  const root = shadow.lastElementChild as HTMLElement;
 
   const drag = dragging(settle);
   const undo = (): void => travel(past, future);
@@ -110,7 +107,6 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
     dark = now;
     paintTheme();
   });
-  root.addEventListener("keydown", keyPressed);
   const hear = (): void => redraw();
   const visit = (): void => void follow();
   model.on("change:state", receive);
@@ -121,7 +117,6 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
 
   return {
     get state() { return state; },
-    get answers() { return answers; },
     get updates() { return updates; },
     get settled() { return !dragged && !frame && saved === entry(); },
     show,
@@ -155,7 +150,6 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
     saved = entry();
     [past, future] = [[], []];
     reset();
-    redraw();
     say(says);
   }
 
@@ -310,7 +304,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   }
 
   function paintTheme(): void {
-    root.classList.toggle("dark", state.theme === "dark" || (state.theme !== "light" && dark));
+    redraw();
     repaint();
   }
 
@@ -342,7 +336,10 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
         settle();
       });
     }
-    render(root, [
+    const light = state.theme === "light" || (state.theme !== "dark" && !dark);
+    render(shadow, [STYLE, ["div", {
+      class: light ? "explorer" : "explorer dark", role: "region", tabindex: -1, "aria-label": "attractor explorer", onkeydown: keyPressed,
+    }, [
       header,
       ["p", { class: "point" }, [point, source && `(${source})`].filter(Boolean).join(" ")],
       ["p", { class: "verdict" }, says],
@@ -375,7 +372,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
       }),
       ["p", { class: "foot" }, `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}`],
       ["p", { class: "unseen", role: "status", "aria-live": "polite" }, said],
-    ]);
+    ]]]);
   }
 
   /** Plays the path over time. */

@@ -119,6 +119,4 @@ export interface Model {
   off?(event: string, listener: () => void): void;
 }
 
-export const problemOf = ({ keys, scores = [], queries, labels, parameterization, loss }: State): Problem => ({
-  keys, scores, queries, labels, parameterization, loss,
-});
+export const problemOf = (state: State): Problem => ({ ...state, scores: state.scores ?? [] });

@@ -4,10 +4,6 @@ import { explorerIn } from "./explorer";
 import { findScene, SCENES } from "./scenes";
 import type { Model, State } from "./state";
 
-export { SCENES };
-
-export const render = ({ model, el }: { "model": Model; "el": HTMLElement }): (() => void) => open(model, el);
-
 /** Returns what takes it away. */
 function open(model: Model, el: HTMLElement, address = false, scene = ""): () => void {
   const host = document.createElement("div");
@@ -22,7 +18,7 @@ function open(model: Model, el: HTMLElement, address = false, scene = ""): () =>
 }
 
 /** A model that lives on the page alone. */
-export function pageModel(state: State): Model {
+function pageModel(state: State): Model {
   const listeners = new Set<() => void>();
   return {
     get: ((name: string) => (name === "state" ? state : undefined)) as Model["get"],
@@ -38,8 +34,8 @@ export function pageModel(state: State): Model {
  * with a state as JSON in a script inside. One alone on a page, or with `data-address`, keeps its
  * state in the address.
  */
-export function mount(root: ParentNode = document): void {
-  const all = root.querySelectorAll<HTMLElement>("[data-attractor-explorer]");
+function mount(): void {
+  const all = document.querySelectorAll<HTMLElement>("[data-attractor-explorer]");
   for (const el of all) {
     const { dataset } = el;
     if (dataset.mounted) continue;
@@ -51,6 +47,6 @@ export function mount(root: ParentNode = document): void {
   }
 }
 
-export default { render };
+export default { render: ({ model, el }: { model: Model; el: HTMLElement }): (() => void) => open(model, el) };
 
 if (typeof document !== "undefined") mount();

@@ -49,13 +49,24 @@ test("tied tokens that are to stay equal", () => {
   near(w, [1.3 / 2.56, 0.1 / 2.56]);
 });
 
-test("orthogonal factors beyond two dimensions", () => {
-  const g = Float64Array.from({ length: 12 }, (_, k) => Math.sin(7 * k * k + 1));
-  const turned = core.polar(g, 3);
-  for (let i = 0; i < 3; i++) {
-    for (let j = 0; j < 3; j++) near([[0, 1, 2, 3].reduce((sum, a) => sum + turned[3 * a + i] * turned[3 * a + j], 0)], [Number(i === j)], 1e-14);
-  }
-  near([g.reduce((sum, x, k) => sum + x * turned[k], 0)], [core.normOf(core.NUCLEAR, g, 3)], 1e-13);
+test("norms of matrices of any shape", () => {
+  // A product of known singular values: two rotations in R^4 and R^3 around diagonal entries.
+  const [values, c, s] = [[3, 0.5, 1e-3], Math.cos(0.7), Math.sin(0.7)];
+  const turn = (m, n, i, j) => { for (let k = 0; k < n; k++) [m[i][k], m[j][k]] = [c * m[i][k] - s * m[j][k], s * m[i][k] + c * m[j][k]]; };
+  const w = Array.from({ length: 4 }, (_, a) => values.map((x, b) => (a === b ? x : 0)));
+  const transposed = () => w[0].map((_, b) => w.map((row) => row[b]));
+  turn(w, 3, 0, 3), turn(w, 3, 1, 2), turn(w, 3, 0, 1);
+  const other = transposed();
+  turn(other, 4, 0, 2), turn(other, 4, 1, 2);
+  near([core.normOf(core.NUCLEAR, other.flat(), 4), core.normOf(core.SPECTRAL, other.flat(), 4)], [3.501, 3], 1e-14);
+});
+
+test("orthogonal factors of matrices in the plane and of vectors", () => {
+  const g = Float64Array.of(2, -1, 0.5, 3);
+  const [a, b, c, d] = core.polar(g, 2);
+  near([a * a + c * c, b * b + d * d, a * b + c * d], [1, 1, 0], 1e-15);
+  near([2 * a - b + 0.5 * c + 3 * d], [core.normOf(core.NUCLEAR, g, 2)], 1e-14);
+  near(core.polar(Float64Array.of(3, 4), 1), [0.6, 0.8], 1e-15);
 });
 
 test("copies of the token that is kept, and tokens that surround it, are contradictions", () => {

@@ -1,6 +1,7 @@
 """A page is one file that asks for nothing."""
 
 import base64
+import gzip
 import hashlib
 import html.parser
 import json
@@ -12,6 +13,7 @@ from site_pages.offline import outside_references
 import attractor as at
 from attractor.errors import InvalidInputError
 from attractor.explorer import Explorer, state_of
+from attractor.explorer.page import script
 
 TITLE = "</script><script>alert(1)</script> & “tokens”"
 
@@ -66,6 +68,11 @@ def test_it_reads_nothing_and_may_not(page):
     digest = hashlib.sha256(Parsed(page).scripts[-1][1].encode()).digest()
     assert rules["script-src"] == f"'sha256-{base64.b64encode(digest).decode()}'"
     assert all("http" not in sources and "*" not in sources for sources in rules.values())
+
+
+def test_its_script_is_small():
+    content = script().encode()
+    assert len(content) < 81_800 and len(gzip.compress(content, 9)) < 33_800
 
 
 def test_titles_are_text(page):

@@ -8,12 +8,13 @@ export type Shape = [tag: string, attributes?: Attributes, inside?: string | Sha
 const written = new WeakMap<Element, Shape>();
 
 /** Makes these the children of an element; a list that it has already is not read again. */
-export function render(parent: Element, shapes: Shape[]): void {
+export function render(parent: Element | ShadowRoot, shapes: Shape[]): void {
   let element = parent.firstElementChild;
   for (const shape of shapes) {
     const [tag, , inside = []] = shape;
     if (element?.localName !== tag) {
-      const made = document.createElementNS(tag === "svg" ? "http://www.w3.org/2000/svg" : parent.namespaceURI, tag);
+      const drawn = tag === "svg" || parent instanceof SVGElement;
+      const made = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
       if (element) element.replaceWith(made);
       else parent.append(made);
       element = made;

@@ -118,8 +118,13 @@ def test_jupyterlab(started, page, tmp_path):
     page.page.goto(f"{root}lab/tree/explore.ipynb")
     page.page.get_by_text("at.explore(").first.wait_for()
     page.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
-    page.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile("^Run$")).click()
-    page.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Run All Cells$")).click()
+    begun = page.page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[*\d]"))
+    for _ in range(20):  # nothing is run before the kernel is connected, which no sign tells
+        page.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile("^Run$")).click()
+        page.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Run All Cells$")).click()
+        page.page.wait_for_timeout(2000)
+        if begun.count():
+            break
     assert_answered(page)
 
 
