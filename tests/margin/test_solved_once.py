@@ -62,7 +62,9 @@ def test_empty_slots_do_not_tell_instances_apart(problem, solved):
 
 
 def test_another_norm_tolerance_or_problem_is_solved(problem, solved):
-    changed = MarginProblem(problem.left, problem.right, 2 * problem.bounds, present=problem.present)
+    changed = MarginProblem(
+        problem.left, problem.right, 2 * problem.bounds, present=problem.present
+    )
     with solved_once():
         solve(problem)
         for again in ((problem, "l_3"), (changed, "frobenius")):

@@ -110,14 +110,16 @@ def _keys(problem: MarginProblem, block: Places, settings: tuple[Hashable, ...])
     for row in zip(part.left, part.right, part.bounds, part.equality, strict=True):
         digest = hashlib.blake2b(digest_size=32)
         for array in row:
-            digest.update(np.ascontiguousarray(array))
+            digest.update(array.tobytes())
         keys.append((digest.digest(), row[0].shape, row[1].shape, settings))
     return keys
 
 
 def _rows(places: list[tuple[Answers, int]]) -> Answers:
     """Rows of several answers, one after another."""
-    parts = [Answers(*(part[row : row + 1] for part in answers)) for answers, row in places]
-    W, multipliers, status, certificates = zip(*parts, strict=True)
-    arrays = (np.concatenate(part) for part in (W, multipliers, status))
-    return Answers(*arrays, Certificate.concatenated(certificates))
+    return Answers(
+        np.stack([answers.W[row] for answers, row in places]),
+        np.stack([answers.multipliers[row] for answers, row in places]),
+        np.array([answers.status[row] for answers, row in places], dtype=object),
+        Certificate.concatenated([answers.certificate[row : row + 1] for answers, row in places]),
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, PyTree
 
@@ -103,7 +104,7 @@ class Trials:
 
 def _first(leaf: Any, count: int) -> Any:
     """The first entries along the axis of trials; NumPy takes them without compiling anything."""
-    keys = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    keys = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return (leaf if keys else np.asarray(leaf))[:count]
 
 
