@@ -39,7 +39,7 @@ def muon(
     Optimizer, New Norm* (arXiv 2409.20325).
 
     Args:
-        learning_rate: The step size, positive.
+        learning_rate: The step size, positive; or a schedule of it.
         momentum: What remains of the memory after a step, in [0, 1).
         nesterov: Whether to look ahead with the gradient.
         newton_schulz_iterations: Number of iterations, 1 to 100.
