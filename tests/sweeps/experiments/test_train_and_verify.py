@@ -134,7 +134,19 @@ def test_trials_that_diverge_have_a_status_alone():
 def test_every_number_of_an_optimizer_may_be_an_axis():
     numbers = {name for one in registered_optimizers() for name in one.settings}
     others = {"geometry", "method", "normalize", "per_factor", "nesterov"}
-    assert set(HYPERPARAMETERS) == (numbers - others) | {"learning_rate"}
+    scheduled = {"learning_rate_exponent", "learning_rate_offset", "weight_decay_steps"}
+    assert set(HYPERPARAMETERS) == (numbers - others) | {"learning_rate"} | scheduled
+
+
+def test_schedules_are_axes_of_one_program(compiled):
+    given = {"optimizer": "ngd", "learning_rate": 0.3, "weight_decay": 0.1, "steps": 5, **SIZE}
+    never = {"learning_rate_exponent": 0.0, "weight_decay_steps": 0}
+    found = run(never, INSTANCES, SEEDS, **given)
+    count = len(compiled())
+    other = run({"learning_rate_exponent": 0.5, "weight_decay_steps": 3}, INSTANCES, SEEDS, **given)
+    assert len(compiled()) == count and (other["norm"] != found["norm"]).all()
+    plain = run({}, INSTANCES, SEEDS, **given | {"weight_decay": 0.0})
+    np.testing.assert_allclose(found["norm"], plain["norm"], rtol=1e-12)
 
 
 def test_learning_rates_and_starts_compile_nothing():
