@@ -66,7 +66,8 @@ def train(
         optimizer: The step; see ``normalized_gradient_descent`` and ``declare``. With several
             values of a hyperparameter, as in ``momentum([0.01, 0.03, 0.1])``, all are trained side
             by side, and it becomes an axis of the trajectory; of several such, every combination
-            is trained. Its numbers are those of a call with one value, to the last bit.
+            is trained. Its numbers are those of a call with one value, to the last bit. For numbers
+            that change from step to step see ``power_decay`` and ``until``.
         steps: Number of steps.
         seeds: Number of initial parameters per instance: seeds ``seed`` to ``seed + seeds - 1``.
         seed: The first seed.

@@ -134,7 +134,8 @@ def test_trials_that_diverge_have_a_status_alone():
 def test_settings_of_an_optimizer_may_be_axes():
     settings = {name for one in registered_optimizers() for name in one.settings}
     others = {"geometry", "normalize", "per_factor", "shape_factor"}
-    assert set(HYPERPARAMETERS) == (settings - others) | {"learning_rate"}
+    scheduled = {"learning_rate_exponent", "learning_rate_offset", "weight_decay_steps"}
+    assert set(HYPERPARAMETERS) == (settings - others) | {"learning_rate"} | scheduled
 
 
 def test_batches_and_their_order_may_be_axes():
@@ -145,6 +146,17 @@ def test_batches_and_their_order_may_be_axes():
     assert {"batch_size", "batch_order", "method", "coefficients"} <= set(
         train_and_verify().compiled_by
     )
+
+
+def test_schedules_are_axes_of_one_program(compiled):
+    given = {"optimizer": "ngd", "learning_rate": 0.3, "weight_decay": 0.1, "steps": 5, **SIZE}
+    never = {"learning_rate_exponent": 0.0, "weight_decay_steps": 0}
+    found = run(never, INSTANCES, SEEDS, **given)
+    count = len(compiled())
+    other = run({"learning_rate_exponent": 0.5, "weight_decay_steps": 3}, INSTANCES, SEEDS, **given)
+    assert len(compiled()) == count and (other["norm"] != found["norm"]).all()
+    plain = run({}, INSTANCES, SEEDS, **given | {"weight_decay": 0.0})
+    np.testing.assert_allclose(found["norm"], plain["norm"], rtol=1e-12)
 
 
 def test_learning_rates_and_starts_compile_nothing():

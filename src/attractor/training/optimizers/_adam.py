@@ -48,7 +48,7 @@ def adam(
     of AdamW is ``declare(optax.adamw(...), geometry=None)``.
 
     Args:
-        learning_rate: The step size, positive.
+        learning_rate: The step size, positive; or a schedule of it.
         b1: What remains of the mean of gradients after a step, in [0, 1).
         b2: What remains of the mean of their squares, in [0, 1).
         eps: What is added to the denominator, zero or more.

@@ -30,7 +30,7 @@ def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> 
     """Gradient descent ``W <- W - learning_rate * grad L(W)``.
 
     Args:
-        learning_rate: The step size, positive.
+        learning_rate: The step size, positive; or a schedule of it.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
@@ -61,7 +61,7 @@ def normalized_gradient_descent(
     step has the length of the learning rate, however small the gradient.
 
     Args:
-        learning_rate: The length of a step, positive.
+        learning_rate: The length of a step, positive; or a schedule of it.
         per_factor: Whether each array of parameters is divided by the norm of its own gradient,
             as *Transformers as Support Vector Machines* (arXiv 2308.16898) trains keys and
             queries. By default all are divided by the one norm of all together, which leaves the

@@ -56,7 +56,7 @@ def mirror_descent(
     rounded once.
 
     Args:
-        learning_rate: The length of a step in ``Y``, positive.
+        learning_rate: The length of a step in ``Y``, positive; or a schedule of it.
         p: The exponent, more than 1; or a function from the path of an array among the parameters,
             such as "attention" or "head.weight", to its exponent.
         normalize: Whether the gradient is divided by its dual norm. If not, steps follow its true
@@ -104,7 +104,7 @@ def schatten_mirror_descent(
     could have made count as zero.
 
     Args:
-        learning_rate: The length of a step in ``Y``, positive.
+        learning_rate: The length of a step in ``Y``, positive; or a schedule of it.
         p: The exponent, more than 1; or a function from the path of an array among the parameters
             to its exponent.
         normalize: Whether the gradient is divided by its dual norm.

@@ -31,7 +31,7 @@ def momentum(
     outlives gradients below the range of floating point.
 
     Args:
-        learning_rate: The step size, positive.
+        learning_rate: The step size, positive; or a schedule of it.
         decay: What remains of the memory after a step, in [0, 1).
         nesterov: Whether to step along ``grad L(W) + decay m`` instead.
         weight_decay: Multiple of the parameters to add to the gradient.
@@ -62,7 +62,7 @@ def normalized_momentum(
     Improves Normalized SGD* (arXiv 2002.03305).
 
     Args:
-        learning_rate: The length of a step, positive.
+        learning_rate: The length of a step, positive; or a schedule of it.
         decay: What remains of the memory after a step, in [0, 1).
         weight_decay: Multiple of the parameters to add to the gradient.
 
@@ -83,7 +83,7 @@ def sign_momentum(
     Source: Bernstein et al., *signSGD* (arXiv 1802.04434).
 
     Args:
-        learning_rate: The size of every entry of a step, positive.
+        learning_rate: The size of every entry of a step, positive; or a schedule of it.
         decay: What remains of the memory after a step, in [0, 1).
         weight_decay: Multiple of the parameters to add to the gradient.
 
@@ -106,7 +106,7 @@ def lion(
     Discovery of Optimization Algorithms* (arXiv 2302.06675).
 
     Args:
-        learning_rate: The size of every entry of a step, positive.
+        learning_rate: The size of every entry of a step, positive; or a schedule of it.
         b1: Share of the memory in the step, in [0, 1).
         b2: What remains of the memory after a step, in [0, 1).
         weight_decay: Multiple of the parameters to add to the gradient.

@@ -62,7 +62,7 @@ def muon(
     the parameters themselves.
 
     Args:
-        learning_rate: The step size, positive.
+        learning_rate: The step size, positive; or a schedule of it.
         momentum: What remains of the memory after a step, in [0, 1).
         nesterov: Whether to look ahead with the gradient: what is made orthogonal is
             ``momentum m + (1 - momentum) grad L(W)``.

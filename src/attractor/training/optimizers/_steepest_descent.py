@@ -52,7 +52,7 @@ def steepest_descent(
     axes beyond the second as columns.
 
     Args:
-        learning_rate: The length of a step, positive.
+        learning_rate: The length of a step, positive; or a schedule of it.
         geometry: The norm, or its name, such as "l_inf" or "spectral".
         weight_decay: Multiple of the parameters to add to the gradient.
 
@@ -73,7 +73,7 @@ def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Opti
     gradient, however far apart the magnitudes of its entries.
 
     Args:
-        learning_rate: What every entry moves by, positive.
+        learning_rate: What every entry moves by, positive; or a schedule of it.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
@@ -98,7 +98,7 @@ def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers =
     largest entries the first one moves, in the order of the arrays among the parameters.
 
     Args:
-        learning_rate: What the entry moves by, positive.
+        learning_rate: What the entry moves by, positive; or a schedule of it.
         weight_decay: Multiple of the parameters to add to the gradient.
 
     Raises:
@@ -122,7 +122,7 @@ def spectral_descent(
     This is steepest descent in the largest singular value: Muon without its momentum.
 
     Args:
-        learning_rate: What every singular direction moves by, positive.
+        learning_rate: What every singular direction moves by, positive; or a schedule of it.
         method: ``"exact"`` gives ``U V^T`` as exactly as the roundings of the gradient leave it
             known: to about ``1e-15 s_1 / s_i`` along a singular value ``s_i``. Those that rounding
             alone could have made do not count. ``"newton-schulz"`` gives what Muon takes for it

@@ -67,7 +67,10 @@ UNNAMED = "declared by the user"
 class Optimizer(optax.GradientTransformationExtraArgs):
     """An optax transformation that declares the geometry it descends in its own parameters.
 
-    It is a pair of pure functions like any other and works wherever optax's own do.
+    It is a pair of pure functions like any other and works wherever optax's own do. Every number
+    that one is made of, such as a learning rate or a weight decay, may be several values, which
+    ``train`` runs side by side, or a function of the number of steps taken before: ``power_decay``,
+    ``until``, a schedule of optax, or any other that JAX can trace.
 
     Attributes:
         geometry: The norm whose steepest descent it is, or None where no such norm is known.
