@@ -19,8 +19,8 @@ from attractor.training.optimizers.registry import named_optimizer
 
 DEFAULT = "default"
 """What the optimizer of the parameters that are not named is called."""
-_ALSO_CALLED = {"attention": ("p", "W"), "head.weight": ("v", "v")}
-"""Names of arrays in papers, of vectors and of matrices."""
+_ALSO_CALLED = {"": ("p", "W"), "attention": ("p", "W"), "head.weight": ("v", "v")}
+"""Names of arrays in papers, of vectors and of matrices, by their paths; one alone has none."""
 
 Parts = dict[str, Optimizer]
 
@@ -208,7 +208,9 @@ def _owners(names: tuple[str, ...], parameters: PyTree) -> tuple[str, ...]:
     leaves = _named_leaves(parameters)
     called = {path: _names(path, jnp.ndim(leaf)) for path, leaf in leaves.items()}
     asked = [name for name in names if name != DEFAULT]
-    known = ", ".join(" or ".join(dict.fromkeys((path, *own[:1]))) for path, own in called.items())
+    known = ", ".join(
+        own[0] if own[0] == path else f"{own[0]} ({path})" for path, own in called.items()
+    )
     for name in asked:
         if not any(name in own for own in called.values()):
             every = [one for own in called.values() for one in own]
