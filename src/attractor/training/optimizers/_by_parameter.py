@@ -19,8 +19,8 @@ from attractor.training.optimizers.registry import named_optimizer
 
 DEFAULT = "default"
 """What the optimizer of the parameters that are not named is called."""
-_ALSO_CALLED = {"attention": ("p", "W"), "head.weight": ("v", "v")}
-"""Names of arrays in papers, of vectors and of matrices."""
+_ALSO_CALLED = {"": ("p", "W"), "attention": ("p", "W"), "head.weight": ("v", "v")}
+"""Names of arrays in papers, of vectors and of matrices, by their paths; one alone has none."""
 
 Parts = dict[str, Optimizer]
 
@@ -138,9 +138,8 @@ def _kept(parts: tuple[tuple[str, Optimizer, str], ...]) -> HybridOptimizer:
 def _made(parts: Parts) -> HybridOptimizer:
     def init(params: PyTree) -> dict[str, PyTree]:
         owners = _owners(tuple(parts), params)
-        leaves = _named_leaves(params)
         return {
-            name: parts[name].init(_only(leaves, owners, name)) for name in dict.fromkeys(owners)
+            name: parts[name].init(_only(params, owners, name)) for name in dict.fromkeys(owners)
         }
 
     def update(
@@ -183,37 +182,36 @@ def _apart(
 ) -> tuple[PyTree, dict[str, PyTree]]:
     """What each optimizer makes of its own arrays, joined; and their memories."""
     owners = _owners(tuple(parts), gradient if parameters is None else parameters)
-    slopes, structure = _named_leaves(gradient), jax.tree.structure(gradient)
-    held = None if parameters is None else _named_leaves(parameters)
     moved, remembered = {}, {}
     for name in dict.fromkeys(owners):
         part = parts[name]
-        own = None if held is None else _only(held, owners, name)
+        held = None if parameters is None else _only(parameters, owners, name)
         needed = {key: further[key] for key in part.needs if key in further}
-        found, remembered[name] = act(
-            part, _only(slopes, owners, name), memory[name], own, **needed
-        )
-        moved |= found
-    return structure.unflatten([moved[path] for path in slopes]), remembered
+        own = _only(gradient, owners, name)
+        found, remembered[name] = act(part, own, memory[name], held, **needed)
+        moved[name] = iter(jax.tree.leaves(found))
+    leaves = [next(moved[name]) for name in owners]
+    return jax.tree.structure(gradient).unflatten(leaves), remembered
 
 
-def _named_leaves(tree: PyTree) -> dict[str, Any]:
-    """Arrays by their paths, such as "attention.K"."""
-    pairs, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in pairs}
-
-
-def _only(leaves: dict[str, Any], owners: tuple[str, ...], name: str) -> dict[str, Any]:
-    return {path: leaf for (path, leaf), own in zip(leaves.items(), owners, strict=True)
-            if own == name}  # fmt: skip
+def _only(tree: PyTree, owners: tuple[str, ...], name: str) -> PyTree:
+    """The tree with the arrays of one optimizer, and none in the place of others."""
+    leaves, structure = jax.tree.flatten(tree)
+    pairs = zip(leaves, owners, strict=True)
+    return structure.unflatten([leaf if own == name else None for leaf, own in pairs])
 
 
 def _owners(names: tuple[str, ...], parameters: PyTree) -> tuple[str, ...]:
     """The name of the optimizer of every array."""
-    leaves = _named_leaves(parameters)
-    called = {path: _names(path, jnp.ndim(leaf)) for path, leaf in leaves.items()}
+    named, _ = jax.tree_util.tree_flatten_with_path(parameters)
+    paths = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in named]
+    called = {
+        path: _names(path, jnp.ndim(leaf)) for path, (_, leaf) in zip(paths, named, strict=True)
+    }
     asked = [name for name in names if name != DEFAULT]
-    known = ", ".join(" or ".join(dict.fromkeys((path, *own[:1]))) for path, own in called.items())
+    known = ", ".join(
+        own[0] if own[0] == path else f"{own[0]} ({path})" for path, own in called.items()
+    )
     for name in asked:
         if not any(name in own for own in called.values()):
             every = [one for own in called.values() for one in own]

@@ -66,7 +66,8 @@ def muon(
         momentum: What remains of the memory after a step, in [0, 1).
         nesterov: Whether to look ahead with the gradient: what is made orthogonal is
             ``momentum m + (1 - momentum) grad L(W)``.
-        method: ``"newton-schulz"``, or ``"exact"`` for the polar factor itself.
+        method: ``"newton-schulz"``, or ``"exact"`` for the polar factor itself, as exactly as the
+            roundings of the memory leave it known: see ``spectral_descent``.
         newton_schulz_iterations: Number of iterations, 1 to 100; None for as many as there are
             triples of coefficients, and five of one. From about 25 on, roundings of singular values
             that are zero come near one, too.
