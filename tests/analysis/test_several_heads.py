@@ -79,6 +79,12 @@ def test_what_may_be_asked_of_a_verdict_by_heads(run, verdict, data, tmp_path):
     same = (verdict.selection_agreement == 1).values
     assert same.any()
     assert given.margin_ratio.values[same] == pytest.approx(chosen.margin_ratio.values[same], 1e-6)
+    last = at.train(
+        tokens, heads, at.normalized_gradient_descent(0.1), steps=5, record=[0, 5], weights="last",
+        parameterization="2 x W",
+    ).attention_head(0)  # fmt: skip
+    assert np.isnan(last.data.norm[..., 0]).all()
+    assert np.allclose(last.data.norm[..., 1], np.linalg.norm(last.W(), axis=(-2, -1)))
     with pytest.raises(InvalidInputError, match="2 attention heads"):
         run.attention_head(2)
     with pytest.raises(InvalidInputError, match="arrangement"):

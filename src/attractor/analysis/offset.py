@@ -139,6 +139,12 @@ def measured_offsets(
     _check_norm("solution", solution.geometry.name)
     if isinstance(W, Trajectory):
         W.require_one_variant("W")
+        if W.attention_heads is not None:
+            raise InvalidInputError(
+                "W",
+                f"it is a run of {W.attention_heads} attention heads",
+                "Take one of them: .attention_head(0)",
+            )
         _check_norm("W", W.geometry)
         W = W.data["W"].to_numpy()
         if solution.problem.instances is None and len(W) == 1:

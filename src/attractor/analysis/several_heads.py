@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 
@@ -54,8 +54,8 @@ def as_one_head(
         else:
             assert geometry is not None
             arrangement = _arrangement(trajectory, geometry)
-    check_choice("arrangement", arrangement, get_args(Arrangement))
-    together = arranged_tokens(tokens, heads, arrangement)
+    chosen = cast("Arrangement", check_choice("arrangement", arrangement, get_args(Arrangement)))
+    together = arranged_tokens(tokens, heads, chosen)
     head, values = _head(trajectory.head, heads, tokens)
     if values is not None:
         together = _with_values(together, values)
@@ -64,7 +64,7 @@ def as_one_head(
     lead = [axis for axis in data["W"].dims if axis not in (ATTENTION_HEAD, *_MATRIX)]
     W = data["W"].transpose(*lead, ATTENTION_HEAD, *_MATRIX).to_numpy()
     one = data.drop_vars(of_heads)
-    one["W"] = ((*lead, *_MATRIX), arranged(W, arrangement))
+    one["W"] = ((*lead, *_MATRIX), arranged(W, chosen))
     settings = trajectory.settings | {"arrangement": arrangement}
     return dataclasses.replace(trajectory, data=one, tokens=together, head=head, settings=settings)
 

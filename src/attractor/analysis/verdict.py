@@ -124,6 +124,23 @@ class Verdict(Plotted, Printed):
         }
 
     @property
+    def directions(self) -> dict[str, xr.Dataset]:
+        """What is drawn apart, by name: hyperparameters, and attention heads together and alone."""
+        runs = {words: one.data for words, one in self.by_hyperparameters.items()}
+        heads = self.trajectory.attention_heads
+        if heads is None:
+            return runs
+        measured = ("margin_ratio", "correlation")
+        found = {}
+        for words, data in runs.items():
+            before = f"{words}, " if len(runs) > 1 else ""
+            found[f"{before}all heads"] = data
+            for head in range(heads):
+                own = {n: data[f"{n}_by_head"].isel(attention_head=head) for n in measured}
+                found[f"{before}attention head {head}"] = data.assign(own)
+        return found
+
+    @property
     def margin_ratio(self) -> xr.DataArray:
         """Normalized margin ratio of every trial at its last step; 1 is the attractor."""
         return self._at_end("margin_ratio")
@@ -322,26 +339,7 @@ class Verdict(Plotted, Printed):
                 "the matrices of earlier records were not kept, to save memory",
                 'Train by train(..., weights="all"), or with fewer recorded steps',
             )
-        found = self.by_hyperparameters
-        runs = {words: one.data for words, one in found.items()}
-        if self.trajectory.attention_heads is not None:
-            runs = {
-                name if len(found) == 1 else f"{words}, {name}": data
-                for words, one in found.items()
-                for name, data in one._of_heads().items()
-            }
-        return "direction_figure", runs
-
-    def _of_heads(self) -> dict[str, xr.Dataset]:
-        """The measures of all attention heads together, and of each, by name."""
-        found = {"all heads": self.data}
-        for head in range(self.trajectory.attention_heads or 0):
-            own = {
-                name: self.data[f"{name}_by_head"].isel(attention_head=head)
-                for name in ("margin_ratio", "correlation")
-            }
-            found[f"attention head {head}"] = self.data.assign(own)
-        return found
+        return "direction_figure", self.directions
 
     def _print(self, console: Console) -> None:
         console.print(self.table())

@@ -205,12 +205,9 @@ class MarginProblem(Described):
             >>> problem = at.MarginProblem.from_heads(tokens, at.optimal_tokens(tokens, heads))
             >>> problem
             MarginProblem(4 constraints on a 4 x 2 matrix, 0 equalities)
-            >>> at.split_heads(at.solve(problem).W, 2, "stacked")
-            array([[[ 0.5, -0.1],
-                    [-0.5,  0.3]],
-            <BLANKLINE>
-                   [[-0.5,  0.1],
-                    [ 0.5, -0.3]]])
+            >>> at.split_heads(at.solve(problem).W, 2, "stacked")[1]
+            array([[-0.5,  0.1],
+                   [ 0.5, -0.3]])
         """
         check_choice("arrangement", arrangement, get_args(Arrangement))
         check_kind("tokens", tokens, Tokens, "Give Tokens(keys, queries)")

@@ -129,7 +129,7 @@ def _pictures(report: ReportFolder, verdict: Verdict) -> list[Section]:
         )
         return [Section("Training", [words])]
     runs = {words: one.data for words, one in verdict.by_hyperparameters.items()}
-    curves = direction_picture(report, runs)
+    curves = direction_picture(report, verdict.directions)
     training = training_picture(report, runs)
     trial = first_trial(verdict)
     attention = report.picture(ATTENTION, plots.attention_figure(*trial), _attention_seen(*trial))

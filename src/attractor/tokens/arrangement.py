@@ -52,10 +52,8 @@ def split_heads(
 
     Example:
         >>> import attractor as at
-        >>> at.split_heads([[1, 2, 3, 4]], 2, "side by side")
-        array([[[1., 2.]],
-        <BLANKLINE>
-               [[3., 4.]]])
+        >>> at.split_heads([[1, 2, 3, 4]], 2, "side by side").tolist()
+        [[[1.0, 2.0]], [[3.0, 4.0]]]
     """
     W, heads = as_real("W", W, ("...", "D", "E")), check_count("heads", heads)
     check_choice("arrangement", arrangement, get_args(Arrangement))

@@ -73,7 +73,8 @@ def train(
         seed: The first seed.
         initial: Initial attention parameters instead of random ones: ``W`` or ``p`` as an array,
             ``{"K": ..., "Q": ...}`` for both factors, each for all trials, with an axis of
-            instances, or with axes of instances and seeds. Default: uniform on [-1/sqrt(d),
+            instances, or with axes of instances and seeds; of several attention heads with an axis
+            of heads before those of an array. Default: uniform on [-1/sqrt(d),
             1/sqrt(d)]. A number multiplies these, every array of them; several, as in
             ``[0.01, 0.1, 1.0]``, are trained side by side, and ``initial_scale`` becomes an axis of
             the trajectory, as hyperparameters do. For a prompt vector a sequence is the vector.

@@ -194,10 +194,16 @@ class Trajectory(Plotted, RecordedRun):
         data = data.rename({n: f"head_{str(n)[len(own) :]}" for n in data if n in others})
         geometry = self.settings.get("geometry_of_a_head", "not known")
         measure = Frobenius() if geometry == "not known" else get_geometry(geometry)
-        order = [axis for axis in data["W"].dims if axis not in ("row", "column")]
-        norms = measure.norm(data["W"].transpose(*order, "row", "column").to_numpy())
-        data.attrs[ATTENTION_HEAD] = number
-        data["norm"] = (order, norms, data["norm"].attrs)
+        order = [axis for axis in data["norm"].dims if axis in data["W"].dims]
+        norms = data["norm"].transpose(*order, ...).astype(float)
+        known = measure.norm(data["W"].transpose(*order, "row", "column").to_numpy())
+        if self.axis in order:
+            norms = norms.copy(data=known)
+        else:  # of earlier records the matrices were not kept
+            norms = norms.copy(data=np.full(norms.shape, np.nan))
+            norms[{self.axis: -1}] = known
+        data["norm"] = norms
+        data = data.assign_attrs({ATTENTION_HEAD: number})
         head = by_attention_head(self.head, count)[number] if self.head is not None else None
         name = self.settings.get("parameterization", "")
         layer = re.sub(r"\d+ x ", "", name)
@@ -206,6 +212,8 @@ class Trajectory(Plotted, RecordedRun):
 
     def W(self, step: float | None = None) -> Float[np.ndarray, "*trials d e"]:
         """The attention matrices at a recorded step, over instances and seeds.
+
+        Of several attention heads they have an axis of heads before rows and columns.
 
         Args:
             step: The step, radius or time; None for the last.
