@@ -146,3 +146,12 @@ def test_a_hundred_shapes_stay_below_a_bound_of_memory():
         [sys.executable, "-W", "ignore", "-c", SHAPES], capture_output=True, text=True, check=True
     )
     assert float(done.stdout) < 1000
+
+
+def test_a_trial_is_begun_by_the_program_of_a_block_and_random_starts_share_one(compiled):
+    release_compiled()
+    for dimension in (3, 4):
+        tokens, head = unit_tokens(2, 3, dimension, seeds=[1])
+        at.train(tokens, head, at.gradient_descent(0.1), steps=1)
+    names = [name for name in compiled() if "_started" in name or "_moved" in name]
+    assert sorted(names) == ["jit(_moved)", "jit(_started)", "jit(_started)"]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Runs the command line."""
     interruption.take_charge()
-    # Imports and tracing make many objects and few cycles; to look for these as often as Python
-    # does is a tenth of a short command's time.
-    gc.set_threshold(100_000, 20, 100)
+    # Imports and tracing make many objects and few cycles: to look for these as often as Python
+    # does took a twentieth of a command's time.
+    gc.set_threshold(100_000)
     from attractor.cli.application import app
 
     try:
