@@ -4,9 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.geometry import Spectral
+from attractor.geometry import Schatten, Spectral
 from attractor.geometry.decompositions import singular_power
-from attractor.geometry.jax_singular_powers import singular_power as together
+from attractor.geometry.jax_decompositions import sum_of_powers
+from attractor.geometry.jax_singular_powers import singular_power as together, sum_of_cubes
 from attractor.precision import double_precision
 
 _CUT = 15 * 2.0**-52
@@ -60,13 +61,36 @@ def test_hard_matrices_are_exact_to_rounding(exponent):
         np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-14 * max(1, np.abs(wanted).max()))
 
 
+def test_sums_of_cubes_are_exact_to_rounding():
+    W = hard_matrices()
+    W = W / np.where((size := np.abs(W).max((1, 2), keepdims=True)) > 0, size, 1)
+    with mpmath.workdps(60):
+        values = [mpmath.svd_r(mpmath.matrix(matrix.tolist()), compute_uv=False) for matrix in W]
+        wanted = np.array([mpmath.fsum(s**3 for s in each) for each in values], float)
+    with double_precision():
+        found = jax.jit(jax.vmap(lambda W: sum_of_powers(W, 3)))
+        np.testing.assert_allclose(found(W), wanted, rtol=5e-15)
+        np.testing.assert_allclose(found(W.mT), wanted, rtol=5e-15)
+
+
+def test_the_steepest_direction_of_schatten_1_5_has_norm_one_and_the_dual_norm_as_slope():
+    W = hard_matrices()[:-1]
+    norm = Schatten(1.5)
+    with double_precision():
+        found = np.asarray(jax.jit(jax.vmap(norm.steepest_descent_direction))(jnp.asarray(W)))
+    np.testing.assert_allclose(norm.norm(found), 1, rtol=1e-13)
+    np.testing.assert_allclose((W * found).sum((1, 2)), norm.dual_norm(W), rtol=1e-13)
+    assert not norm.steepest_descent_direction(np.zeros((3, 2))).any()
+
+
 def test_a_matrix_has_the_same_bits_whatever_lies_beside_it():
     W = hard_matrices()[:, :7]
     low = W[[4, 6, 6, 4]]
+    functions = [lambda W: together(W, 0), lambda W: together(W, 2), sum_of_cubes]
     with double_precision():
-        for exponent in (0, 2):
-            alone = together(jnp.asarray(low), exponent)
-            beside = together(jnp.asarray(np.concatenate([low[:2], W[:2]])), exponent)
+        for function in functions:
+            alone = function(jnp.asarray(low))
+            beside = function(jnp.asarray(np.concatenate([low[:2], W[:2]])))
             np.testing.assert_array_equal(alone[:2], beside[:2])
 
 

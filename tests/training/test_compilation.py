@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 import attractor as at
+from attractor.attention.losses import get_loss
+from attractor.attention.parameterization import get_parameterization
 from attractor.datasets import unit_tokens
 from attractor.training import compilation, release_compiled
+from attractor.training.attention_training import AttentionTraining
 
 
 def step(objective, condition, matrices):
@@ -22,11 +25,22 @@ def step(objective, condition, matrices):
     return objective * jax.nn.softmax(scores).sum(-2)
 
 
-@pytest.mark.parametrize("size", [3, 10, 20, 24])
-def test_numbers_are_those_of_the_plain_compiler(size):
+@pytest.mark.parametrize(
+    ("size", "side_by_side"), [(3, False), (10, True), (20, False), (24, True)]
+)
+def test_numbers_are_those_of_the_plain_compiler(size, side_by_side):
     matrices = jnp.asarray(np.random.default_rng(size).normal(size=(5, size, size)), jnp.float32)
-    found = compilation.compiled_for(step, (2.0, None), matrices)(matrices)
-    assert np.allclose(found, step(2.0, None, matrices), rtol=1e-5)
+    program = compilation.compiled_for(step, (2.0, None), matrices, side_by_side=side_by_side)
+    assert np.allclose(program(matrices), step(2.0, None, matrices), rtol=1e-5)
+
+
+def test_steps_by_powers_of_singular_values_fill_wide_registers():
+    parameterization, loss = get_parameterization("W"), get_loss("logistic")
+    found = [
+        AttentionTraining(parameterization, loss, optimizer).side_by_side
+        for optimizer in (at.schatten_mirror_descent(0.1), at.muon(0.1), at.gradient_descent(0.1))
+    ]
+    assert found == [True, False, False]
 
 
 def test_the_same_size_compiles_once():
@@ -51,7 +65,8 @@ def test_options_that_the_installed_xla_lacks_are_left_out(monkeypatch):
 
 
 def test_the_options_still_mean_something_to_the_installed_xla():
-    assert all(compilation._understood(*option) for option in compilation._SMALL_ON_CPU.items())
+    options = [*compilation._SMALL_ON_CPU.items(), *compilation._SIDE_BY_SIDE_ON_CPU.items()]
+    assert all(compilation._understood(*option) for option in options)
 
 
 @pytest.mark.usefixtures("optimized")  # before others have programs to lose

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attractor.geometry import jax_singular_powers
+from attractor.geometry.exponent import positive_power
 
 _MOST_TOGETHER = 12
 """Rows and columns of matrices of which a batch is worked on at once: LAPACK is slower up to 13."""
@@ -43,6 +44,13 @@ def singular_power(W: Float[Array, "*batch d e"], exponent: int) -> Float[Array,
         exponent: 0 or 2.
     """
     return _for_each_matrix(_powers[exponent], W)
+
+
+def sum_of_powers(W: Float[Array, "*batch d e"], exponent: float) -> Float[Array, "*batch"]:
+    """``sum s_i^exponent`` over the singular values of W, whose entries are at most one."""
+    if exponent == 3:
+        return _for_each_matrix(_sum_of_cubes, W)
+    return positive_power(singular_values(W), exponent).sum(-1)
 
 
 def one_at_a_time(
@@ -77,26 +85,40 @@ _singular_values = one_at_a_time(lambda W: jnp.linalg.svd(W, compute_uv=False))
 _decomposition = one_at_a_time(lambda W: tuple(jnp.linalg.svd(W, full_matrices=False)))
 
 
+def _small_ones_together(
+    single: Callable[[Any], Any], together: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """A function of single matrices; batches of small ones have one of their own."""
+
+    @jax.custom_batching.custom_vmap
+    def batch(W: Float[Array, "batch d e"]) -> Any:
+        if max(W.shape[1:]) > _MOST_TOGETHER or not W.size:
+            return jax.lax.map(single, W)
+        return together(W)
+
+    @batch.def_vmap
+    def flattened(size: int, is_batched: list[bool], W: Any) -> tuple[Any, bool]:
+        found = batch(W.reshape(-1, *W.shape[2:]))
+        return found.reshape(*W.shape[:2], *found.shape[1:]), True
+
+    return one_at_a_time(single, batch)
+
+
 def _power(exponent: int) -> Callable[[Any], Any]:
     def of_values(W: Float[Array, "d e"]) -> Float[Array, "d e"]:
         U, values, V = _decomposition(W)
         kept = values > sum(W.shape) * jnp.finfo(W.dtype).eps * values[:1]
         return (U * jnp.where(kept, values**exponent, 0)) @ V
 
-    @jax.custom_batching.custom_vmap
-    def together(W: Float[Array, "batch d e"]) -> Float[Array, "batch d e"]:
-        if max(W.shape[1:]) > _MOST_TOGETHER or not W.size:
-            return jax.lax.map(of_values, W)
-        return jax_singular_powers.singular_power(W, exponent)
-
-    @together.def_vmap
-    def flattened(size: int, is_batched: list[bool], W: Any) -> tuple[Any, bool]:
-        return together(W.reshape(-1, *W.shape[2:])).reshape(W.shape), True
-
-    return one_at_a_time(of_values, together)
+    return _small_ones_together(
+        of_values, lambda W: jax_singular_powers.singular_power(W, exponent)
+    )
 
 
 _powers = {exponent: _power(exponent) for exponent in (0, 2)}
+_sum_of_cubes = _small_ones_together(
+    lambda W: (_singular_values(W) ** 3).sum(), jax_singular_powers.sum_of_cubes
+)
 
 
 def _for_each_matrix(function: Callable[[Any], Any], W: jax.Array) -> Any:

@@ -1,9 +1,14 @@
-"""``U s^k V^T`` of many small JAX matrices at once, k = 0 or 2, without a decomposition.
+"""``U V^T``, ``U s^2 V^T`` and ``sum s^3`` of many small JAX matrices at once, not decomposed.
 
 A pivoted orthogonalization leaves rows that are as far apart in size as the singular values, but no
 more than that: scaled to one length they are well conditioned. Rational functions of their Gram
 matrix then give the polar factor, to about a rounding for each of its directions, also where
 singular values differ by 1e14 because rows or columns of the matrix do.
+
+Squares and cubes are made of ``M^(1/2)`` with ``M = W W^T``, whose pivoted Cholesky factor is as
+well conditioned. A change E of M, in its eigenvectors, changes ``M^(1/2) W`` by
+``E_ij s_j / (s_i + s_j)``: the roundings of M, and what of it counts as zero, weigh no more there
+than those of ``s_1^2``.
 
 Numbers of all matrices lie side by side, so that one operation serves them all, and each matrix
 goes through the same operations whatever lies beside it.
@@ -35,22 +40,88 @@ def singular_power(W: Float[Array, "batch d e"], exponent: int) -> Float[Array, 
 
     Args:
         W: Matrices.
-        exponent: 0, the sum of ``u_i v_i^T`` over the singular values that are not zero; or 2.
+        exponent: 0, the sum of ``u_i v_i^T`` over the singular values that are not zero; or 2,
+            to a few roundings of ``s_1^2``.
     """
     if W.shape[1] > W.shape[2]:
         return singular_power(W.mT, exponent).mT
-    rank, R, Q = _orthogonalized(jnp.transpose(W, (2, 1, 0)))
+    columns = jnp.transpose(W, (2, 1, 0))
     if exponent == 2:
-        rows = _polar_factor(R)
-        # A product of its own: as a sum it would be formed anew for each column.
-        rows = _product(jnp.einsum("inb,jnb->ijb", R, rows), R)
-    else:
-        few = 2 * -(-len(R) // 4)  # about half of them: the rank of a gradient is often that low
-        rest = ((0, len(R) - few), (0, 0), (0, 0))
-        rows = lax.cond(
-            rank <= few, lambda: jnp.pad(_polar_factor(R[:few]), rest), lambda: _polar_factor(R)
-        )
+        return jnp.einsum("mnb,nkb->bkm", columns, _square_root(_gram(columns)))
+    rank, R, Q = _orthogonalized(columns)
+    few = _few(R)
+    rest = ((0, len(R) - few), (0, 0), (0, 0))
+    rows = lax.cond(
+        rank <= few, lambda: jnp.pad(_polar_factor(R[:few]), rest), lambda: _polar_factor(R)
+    )
     return jnp.einsum("knb,kmb->bnm", rows, Q)
+
+
+@functools.partial(jax.jit, inline=True)
+def sum_of_cubes(W: Float[Array, "batch d e"]) -> Float[Array, "batch"]:
+    """``sum s_i^3`` over the singular values, for finite W with largest entry one or zero."""
+    axes = (1, 2, 0) if W.shape[1] > W.shape[2] else (2, 1, 0)
+    M = _gram(jnp.transpose(W, axes))
+    return (M * _square_root(M)).sum((0, 1))
+
+
+def _few(rows: Float[Array, "k n batch"]) -> int:
+    """About half of an even number of rows: the rank of a gradient is often that low."""
+    return 2 * -(-len(rows) // 4)
+
+
+def _gram(vectors: Float[Array, "m n batch"]) -> Float[Array, "n n batch"]:
+    """Products of n vectors of m entries."""
+    return reduce(jnp.add, [entries[:, None] * entries for entries in vectors])
+
+
+def _square_root(M: Float[Array, "n n batch"]) -> Float[Array, "n n batch"]:
+    """``M^(1/2) = L L^T^(1/2)`` is L times the polar factor of ``L^T``."""
+    rank, rows = _cholesky(M)
+    few = _few(rows)
+
+    def root(rows: Float[Array, "k n batch"]) -> Float[Array, "n n batch"]:
+        polar = _polar_factor(rows, math.sqrt(jnp.finfo(M.dtype).eps))
+        return reduce(jnp.add, [row[:, None] * u for row, u in zip(rows, polar, strict=True)])
+
+    return lax.cond(rank <= few, lambda: root(rows[:few]), lambda: root(rows))
+
+
+def _cholesky(
+    M: Float[Array, "n n batch"],
+) -> tuple[Int[Array, ""], Float[Array, "k n batch"]]:
+    """Rows with ``M = rows^T rows``, the largest of what is left of the diagonal first.
+
+    What is left below n roundings of the largest entry of the diagonal counts as zero.
+
+    Returns:
+        The largest rank; the rows, zero beyond the rank of a matrix; k is n, or one more to be
+        even.
+    """
+    n, _, batch = M.shape
+    diagonal = jnp.stack([M[i, i] for i in range(n)])
+    least = n * jnp.finfo(M.dtype).eps * diagonal.max(0)
+
+    def going(state: tuple) -> Array:
+        step, diagonal, _ = state
+        return (step < n) & (diagonal.max(0) > least).any()
+
+    def advance(state: tuple) -> tuple:
+        step, diagonal, rows = state
+        largest = diagonal.max(0)
+        chosen = (diagonal == largest).astype(M.dtype)
+        row = (M * chosen[:, None]).sum(0)
+        known = reduce(jnp.add, [rows[:, j] * chosen[j] for j in range(n)])
+        row = row - (rows * known[:, None]).sum(0)
+        pivot = (row * chosen).sum(0)
+        live = (largest > least) & (pivot > 0)
+        row = row * jnp.where(live, 1 / jnp.sqrt(jnp.where(live, pivot, 1)), 0)
+        left = jnp.where(chosen > 0, 0, jnp.maximum(diagonal - row**2, 0))
+        return step + 1, _distinct(left), lax.dynamic_update_index_in_dim(rows, row, step, 0)
+
+    rows = jnp.zeros((n + n % 2, n, batch), M.dtype)
+    rank, _, rows = lax.while_loop(going, advance, (jnp.int32(0), _distinct(diagonal), rows))
+    return rank, rows
 
 
 def _orthogonalized(
@@ -100,30 +171,43 @@ def _distinct(sizes: Float[Array, "n batch"]) -> Float[Array, "n batch"]:
     return lax.bitcast_convert_type(bits | jnp.arange(n, dtype=kind)[::-1, None], sizes.dtype)
 
 
-def _polar_factor(rows: Float[Array, "k n batch"]) -> Float[Array, "k n batch"]:
+def _polar_factor(
+    rows: Float[Array, "k n batch"], least: float | None = None
+) -> Float[Array, "k n batch"]:
     """The polar factor of graded rows; zero rows stay zero.
 
-    Each step is ``X <- (b / c) X + (a - b / c) (I + c X X^T)^{-1} X``.
+    Each step is ``X <- (b / c) X + (a - b / c) (I + c X X^T)^{-1} X``; the last is Newton's and
+    Schulz's, ``X <- (3 X - X X^T X) / 2``, which squares what is missing from one.
+
+    Args:
+        rows: The rows.
+        least: What singular values down to, relative to their norm, come to one to working
+            precision; by default a rounding.
     """
     squares = (rows**2).sum((0, 1))
     unit = rows * (1 / jnp.sqrt(jnp.where(squares > 0, squares, 1)))
-    steps = jnp.asarray(_halley_steps(float(jnp.finfo(rows.dtype).eps)), rows.dtype)
+    least = least or float(jnp.finfo(rows.dtype).eps)
+    steps = jnp.asarray(_halley_steps(least), rows.dtype)
     identity = jnp.eye(len(rows), dtype=rows.dtype)[..., None]
 
     def advance(number: Array, X: Array) -> Array:
-        shift, weight, constant = steps[number]
         gram = reduce(jnp.add, [X[:, None, j] * X[None, :, j] for j in range(X.shape[1])])
-        swept = _swept(gram + shift * identity)
-        return _product((constant + 2 * weight) * identity - weight * swept, X)
 
-    return lax.fori_loop(0, len(steps), advance, unit)
+        def halley() -> Array:
+            shift, weight, constant = steps[number]
+            return (constant + 2 * weight) * identity - weight * _swept(gram + shift * identity)
+
+        last = number == len(steps)
+        return _product(lax.cond(last, lambda: 1.5 * identity - 0.5 * gram, halley), X)
+
+    return lax.fori_loop(0, len(steps) + 1, advance, unit)
 
 
 @functools.cache
 def _halley_steps(least: float) -> list[tuple[float, float, float]]:
-    """``1 / c``, ``(a - b / c) / c``, ``b / c``, until values from ``least`` to 1 are one."""
+    """``1 / c``, ``(a - b / c) / c``, ``b / c``, until those from ``least`` to 1 are nearly one."""
     steps = []
-    while 1 - least > 1e-16:
+    while 1 - least > 1e-8:
         square = least**2
         d = (4 * (1 - square) / square**2) ** (1 / 3)
         root = math.sqrt(1 + d)

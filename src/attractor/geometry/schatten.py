@@ -93,6 +93,8 @@ class Schatten(Geometry):
             return _FROBENIUS.steepest_descent_direction(G)
         if self.p == math.inf:
             return _singular_power(G, 0)
+        if self.p == 1.5:
+            return _unit_square(G)
         return _on_singular_values(G, self._of_values.steepest_descent_direction)
 
     def dual_norm_constant(self, rows: int, columns: int) -> float:
@@ -218,6 +220,16 @@ def _singular_power(W: Any, exponent: int) -> Any:
     xp = W.__array_namespace__()
     shrunk, scale, finite = _prepared(xp, W)
     found = singular_power(shrunk, exponent) * scale**exponent
+    return xp.where(finite, found, xp.nan)
+
+
+def _unit_square(W: Any) -> Any:
+    """``U s^2 V^T / (sum s^3)^(2/3)``: the sum is that of the entries of W times these squares."""
+    xp = W.__array_namespace__()
+    shrunk, _, finite = _prepared(xp, W)
+    squares = singular_power(shrunk, 2)
+    cubes = xp.sum(shrunk * squares, axis=(-2, -1), keepdims=True)
+    found = squares / xp.where(cubes > 0, cubes, xp.ones_like(cubes)) ** (2 / 3)
     return xp.where(finite, found, xp.nan)
 
 

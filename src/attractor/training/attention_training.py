@@ -27,6 +27,7 @@ from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.softmax import softmax_row
 from attractor.errors import InvalidInputError, TrialStatus
+from attractor.geometry import Schatten
 from attractor.training.loop import Objective
 from attractor.training.mini_batches import ORDERS, batch_at
 from attractor.training.optimizers import Optimizer
@@ -114,6 +115,11 @@ class AttentionTraining(Objective):
     metrics: tuple[tuple[str, Metric], ...] = ()
     kernel: str = "exact"
     batch_order: str = ORDERS[0]
+
+    @property
+    def side_by_side(self) -> bool:
+        """Powers of singular values are, and they take longer than all else."""
+        return self.optimizer.geometry == Schatten(1.5)
 
     def start(self, attention: PyTree, data: AttentionData) -> AttentionState:
         """The state before the first step."""

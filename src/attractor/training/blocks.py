@@ -129,7 +129,9 @@ class BlockTrainer:
         return state, taken, jax.device_put(judged, status.sharding)
 
     def _advance(self, carry: PyTree, data: PyTree) -> Any:
-        return compiled_for(_advance, (self.objective, self.stop), (carry, data))
+        constants = (self.objective, self.stop)
+        side_by_side = self.objective.side_by_side
+        return compiled_for(_advance, constants, (carry, data), side_by_side=side_by_side)
 
 
 def _advance(

@@ -28,6 +28,10 @@ _SMALL_ON_CPU = _ON_CPU | {
     # one at a time: steps take up to half as long again.
     "xla_cpu_prefer_vector_width": 128,
 }
+_SIDE_BY_SIDE_ON_CPU = _ON_CPU | {
+    # Numbers of 25 trials fill three of the widest registers there are.
+    "xla_cpu_prefer_vector_width": 512,
+}
 _MOST_KEPT = 120
 """Programs kept: those of 40 runs of different shapes or optimizers, which have three each and take
 10 MB together."""
@@ -51,7 +55,11 @@ def release_compiled() -> None:
 
 
 def compiled_for(
-    function: Callable[..., Any], constants: tuple[Hashable, ...], arrays: PyTree
+    function: Callable[..., Any],
+    constants: tuple[Hashable, ...],
+    arrays: PyTree,
+    *,
+    side_by_side: bool = False,
 ) -> Any:
     """A function of constants and arrays, compiled the best way for blocks of a size.
 
@@ -59,6 +67,8 @@ def compiled_for(
         function: What to compile.
         constants: Its first arguments, which become part of the program.
         arrays: The next of its arguments, JAX arrays, all with a leading axis of trials.
+        side_by_side: Whether most of the work is on numbers of all trials side by side, and not on
+            the rows of a trial.
 
     Returns:
         A function, compiled by JAX, of the arguments after the constants.
@@ -68,6 +78,8 @@ def compiled_for(
         return kept_program(function, constants, arrays)
     largest = max(math.prod(leaf.shape[1:][-2:]) for leaf in leaves)
     options = _SMALL_ON_CPU if largest <= _SMALL_MATRIX else _ON_CPU
+    if side_by_side:
+        options = _SIDE_BY_SIDE_ON_CPU
     return kept_program(function, constants, arrays, options)
 
 

@@ -44,6 +44,11 @@ class Objective(abc.ABC):
     def record(self, state: PyTree, data: PyTree) -> dict[str, Array]:
         """Measures one trial in its current state."""
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether most of a step is work on numbers of all trials side by side."""
+        return False
+
     def recorded(self, state: PyTree, measured: dict[str, Array]) -> PyTree:
         """Hook called after each record; returns the state to continue from, unchanged by default.
 

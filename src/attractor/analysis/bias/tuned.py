@@ -371,7 +371,8 @@ def _remedy(best: Cell, answers: dict[str, NormAnswer]) -> str:
     """What may settle it, at the best setting."""
     if best.open.endswith("that was tried"):
         return "Try steps beyond it, by --lr"
-    return answers[best.row].remedy or "More steps may settle it"
+    at_best = answers[best.row]
+    return at_best.remedy if at_best.outcome != NONE else "More steps may settle it"
 
 
 def _or_least(value: float) -> float:

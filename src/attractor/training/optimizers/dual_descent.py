@@ -15,8 +15,9 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction
 from attractor.errors import InvalidInputError, PrecisionWarning
-from attractor.geometry import Lp, Schatten, singular_values
+from attractor.geometry import Lp, Schatten
 from attractor.geometry.exponent import positive_power
+from attractor.geometry.jax_decompositions import sum_of_powers
 from attractor.geometry.precision_limits import mirror_limits
 from attractor.training.optimizers._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import check_mirror_exponent
@@ -260,10 +261,10 @@ def _power_sum(geometry: Lp | Schatten) -> Callable[[Array], Array]:
     """The q-th power of the dual norm."""
 
     def apply(matrix: Array) -> Array:
-        if isinstance(geometry, Schatten) and geometry.q != 2:
-            matrix = singular_values(matrix)[None]
         if geometry.q == 2:
             return square_sum(matrix)
+        if isinstance(geometry, Schatten):
+            return sum_of_powers(matrix, geometry.q)
         return positive_power(abs(matrix), geometry.q).sum((-2, -1))
 
     return apply
