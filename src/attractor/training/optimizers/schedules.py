@@ -189,7 +189,7 @@ def scheduled_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     for argument, given in parts.items():
         names = {number: f"{argument}_{number}" for number in given}
         if argument not in joined:
-            problem, remedy = f"there is no {argument} that it is of", f"Give {argument}, too"
+            problem, remedy = f"there is no {argument}", f"Give {argument}, too"
         elif {*given} != {"steps"} and ("exponent" not in given or "steps" in given):
             problem = f"{argument} with {' and '.join(given)} makes no schedule"
             remedy = (
