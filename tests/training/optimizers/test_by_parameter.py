@@ -12,7 +12,12 @@ from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
 from attractor.training.optimizers import by_parameter, polyak_step
 
-PARAMETERS = {"K": np.ones((3, 2)), "Q": np.ones((2, 2)), "head": {"weight": np.ones(3)}}
+PARAMETERS = {
+    "K": np.ones((3, 2)),
+    "Q": np.ones((2, 2)),
+    "bias": np.ones(2),
+    "head": {"weight": np.ones(3)},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -40,37 +45,32 @@ def scaled(gradient, *logs):
 
 def test_each_part_takes_its_own_steps_at_every_magnitude():
     """Two steps, the second e^-2000 smaller; the parts read gradients in different ways."""
-    parts = {
+    own = {
         "K": at.muon(0.1, weight_decay=0.2),
         "Q": at.normalized_gradient_descent(0.1),
+        "bias": at.adam(0.3),
         "head": at.mirror_descent(0.1, p=3),
     }
-    hybrid = by_parameter(parts | {"head": at.adam(0.3)}, None)
+    hybrid = by_parameter({name: own[name] for name in ("K", "Q", "head")}, default=own["bias"])
     assert hybrid.by_entry and hybrid.geometry is None and hybrid.log_time_step is None
-    logs = [(-5000.0, 3.0, -4000.0), (-7000.0, 1.0, -6000.0)]
-    for final in (parts["head"], at.adam(0.3)):
-        own = parts | {"head": final}
-        hybrid = by_parameter({"K": own["K"], "Q": own["Q"]}, default=final)
-        found, memory = tree(0), hybrid.init(tree(0))
-        alone = tree(0)
-        memories = {name: own[name].init({name: leaf}) for name, leaf in alone.items()}
-        for number, log in enumerate(logs):
-            gradient = scaled(tree(1 + number), *log)
-            found, memory = hybrid.step(gradient, memory, found)
-            for name, optimizer in own.items():
-                seen = {name: gradient[name]}
-                if not optimizer.by_entry:
-                    seen = jax.tree.map(
-                        lambda leaf: Scaled(leaf.mantissa, leaf.log_scale.max()), seen
-                    )
-                moved, memories[name] = optimizer.step(seen, memories[name], {name: alone[name]})
-                alone[name] = moved[name]
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13), found, alone)
+    found, alone = tree(0), tree(0)
+    memory = hybrid.init(found)
+    memories = {name: own[name].init({name: leaf}) for name, leaf in alone.items()}
+    for number, log in enumerate([(-5000.0, 3.0, 8.0, -4000.0), (-7000.0, 1.0, 7.0, -6000.0)]):
+        gradient = scaled(tree(1 + number), *log)
+        found, memory = hybrid.step(gradient, memory, found)
+        for name, optimizer in own.items():
+            seen = {name: gradient[name]}
+            if not optimizer.by_entry:
+                seen = jax.tree.map(lambda leaf: Scaled(leaf.mantissa, leaf.log_scale.max()), seen)
+            moved, memories[name] = optimizer.step(seen, memories[name], {name: alone[name]})
+            alone[name] = moved[name]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13), found, alone)
 
 
 def test_in_a_loop_of_optax_it_is_optax_partition():
     hybrid = by_parameter({"K": at.sign_descent(0.1), "Q": at.sign_descent(0.1)}, at.momentum(0.2))
-    labels = {"K": "signs", "Q": "signs", "head": {"weight": "rest"}}
+    labels = {"K": "signs", "Q": "signs", "bias": "rest", "head": {"weight": "rest"}}
     theirs = optax.partition(
         {"signs": optax.sign_sgd(0.1), "rest": optax.sgd(0.2, momentum=0.9)}, labels
     )
@@ -114,7 +114,7 @@ def test_factors_are_called_as_their_arrays(data):
 def test_what_a_part_needs_is_handed_over_to_it_alone():
     hybrid = by_parameter({"K": polyak_step()}, at.sign_descent(0.1))
     assert hybrid.needs == {"log_excess"} and by_parameter({"K": polyak_step()}).needs
-    gradient, start = scaled(tree(1), 0.0, 0.0, 0.0), tree(0)
+    gradient, start = scaled(tree(1), 0.0, 0.0, 0.0, 0.0), tree(0)
     found, _ = hybrid.step(gradient, hybrid.init(start), start, log_excess=jnp.asarray(1.0))
     alone, _ = polyak_step().step(
         {"K": gradient["K"]}, polyak_step().init({"K": start["K"]}), {"K": start["K"]},
