@@ -68,6 +68,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   let says = "";
   let python = "";
   let diskWords = "";
+  let none = ""; // the color of starts that do not settle
   let colors = new BasinColors();
   let painted: Painted | null = null;
   let header: Shape = ["header"];
@@ -300,11 +301,12 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   }
 
   function repaint(): void {
-    if (painted) paintBasins(root.querySelector("canvas")!, painted, colors, getComputedStyle(root).getPropertyValue("--none").trim());
+    if (painted) paintBasins(root.querySelector("canvas")!, painted, colors, none);
   }
 
   function paintTheme(): void {
     redraw();
+    none = getComputedStyle(root).getPropertyValue("--none").trim();
     repaint();
   }
 

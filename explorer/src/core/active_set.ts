@@ -8,7 +8,7 @@ import type { Answer } from "./margin";
 import { dualExponent, lpNorm } from "./norms";
 
 /** <row + low, w> >= bound, the bound zero or positive. */
-export interface Row { row: Vector; low: Vector; bound: number }
+export interface Row { row: number[]; low: number[]; bound: number }
 
 /** The part of a unit row, beyond others, that rounding alone can make. */
 const DEPENDENT = 4e-15;
@@ -35,10 +35,10 @@ export function activeSet(rows: readonly Row[], d: number): ActiveSet {
   const multipliers = vector(rows.length);
   const mu = vector(rows.length); // multipliers of unit rows
   const spread = rows.map(({ row }) => lpNorm(1, row));
-  let units: { row: Vector; length: number; bound: number }[] = []; // rows in units of the weights, of length one
+  let units: { row: number[]; length: number; bound: number }[] = []; // rows in units of the weights, of length one
   let set: number[] = [];
-  let basis: Vector[] = []; // orthonormal rows, of the set
-  let parts: Vector[] = []; // of every row of the set, along those
+  let basis: number[][] = []; // orthonormal rows, of the set
+  let parts: number[][] = []; // of every row of the set, along those
   let conflict: number[] | null = null;
   let unit = 1;
   weigh(vector(d).fill(1));
@@ -134,7 +134,7 @@ export function activeSet(rows: readonly Row[], d: number): ActiveSet {
     [basis, parts] = [[], []];
     return set.every((j, i) => {
       const row = units[j].row.slice();
-      const own = vector(d + 1);
+      const own = new Array<number>(d + 1).fill(0);
       const left = project(row, own);
       parts.push(own);
       if (i >= d || left <= DEPENDENT) return false;
@@ -145,7 +145,7 @@ export function activeSet(rows: readonly Row[], d: number): ActiveSet {
   }
 
   /** Takes out of a row what lies along the basis, twice, and adds it to `own`; returns the length of what is left. */
-  function project(row: Vector, own: Vector): number {
+  function project(row: number[], own: number[]): number {
     for (let again = 0; again < 2; again++) {
       basis.forEach((other, i) => {
         const part = dot(other, row);
@@ -157,9 +157,9 @@ export function activeSet(rows: readonly Row[], d: number): ActiveSet {
   }
 
   /** The coordinates along the basis of what has these inner products with the set. */
-  function coordinates(products: readonly number[]): Vector {
-    const u = vector(products.length);
-    products.forEach((x, i) => (u[i] = (x - dot(u.subarray(0, i), parts[i])) / parts[i][i]));
+  function coordinates(products: readonly number[]): number[] {
+    const u: number[] = [];
+    products.forEach((x, i) => u.push((x - dot(u, parts[i])) / parts[i][i]));
     return u;
   }
 
@@ -213,15 +213,14 @@ export function activeSet(rows: readonly Row[], d: number): ActiveSet {
   }
 
   /** An orthonormal basis of what is orthogonal to the set. */
-  function complement(): Vector[] {
+  function complement(): number[][] {
     const own = basis.slice();
     while (basis.length < d) {
       let most = 0;
-      let best = vector(d);
+      let best: number[] = [];
       for (let b = 0; b < d; b++) {
-        const axis = vector(d);
-        axis[b] = 1;
-        const left = project(axis, vector(d));
+        const axis = Array.from(wl, (_, c) => Number(b === c));
+        const left = project(axis, new Array<number>(d).fill(0));
         if (left > most) [most, best] = [left, axis.map((x) => x / left)];
       }
       basis.push(best);
@@ -239,7 +238,7 @@ function slope(x: Vector, p: number): Vector {
 }
 
 /** The x = base + sum_i z_i basis_i that is least in ||x||_p^2 / 2 - <u, z>, p > 2, by Newton's method. */
-function leastPower(basis: Vector[], base: Vector, u: Vector, p: number): Vector {
+function leastPower(basis: number[][], base: Vector, u: ArrayLike<number>, p: number): Vector {
   const count = basis.length;
   const at = (z: Vector): Vector => combine(z, basis, base.length).map((part, b) => base[b] + part);
   const z = Float64Array.from(basis, (_, i) => u[i]);

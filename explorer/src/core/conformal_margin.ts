@@ -16,7 +16,7 @@ const TIGHT = 1e-15;
 export function solveConformal(problem: readonly Row[], spectral: boolean): Answer | null {
   // <A, W> in the coordinates turn, flip.
   const turned = problem.map(({ row, low, bound }) => {
-    const own = { row: vector(4), low: vector(4), bound };
+    const own = { row: [0, 0, 0, 0], low: [0, 0, 0, 0], bound };
     [[0, 3, 1], [2, 1, -1], [0, 3, -1], [1, 2, 1]].forEach(([a, b, sign], k) => {
       const [x, y] = [row[a], sign * row[b]];
       const rest = sumError(x, y, x + y) + (low[a] + sign * low[b]);

@@ -19,9 +19,9 @@ export interface Problem {
 
 /** A rank-one constraint <row + low, w> >= bound; a prompt has d entries, a matrix d e (row-major). */
 export interface Constraint {
-  row: Vector;
+  row: number[];
   /** What rounding took from the row of a matrix, which is a product: row + low is exact. */
-  low: Vector;
+  low: number[];
   /** One; zero for sequences that need not be separated. */
   bound: number;
   sequence: number;
@@ -99,8 +99,8 @@ export function constraints(
     return (both ? [1, -1] : [1]).map((sign) => {
       const factors = kept.flatMap((x, a) => queries[i].map((z) => [sign * (x - key[a]), z]));
       return {
-        row: Float64Array.from(factors, ([x, z]) => x * z),
-        low: Float64Array.from(factors, ([x, z]) => productError(x, z, x * z)),
+        row: factors.map(([x, z]) => x * z),
+        low: factors.map(([x, z]) => productError(x, z, x * z)),
         bound: both || (supports && !supports[i]) ? 0 : 1,
         sequence: i,
         token: t,

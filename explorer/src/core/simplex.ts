@@ -3,7 +3,7 @@
 
 import type { Row } from "./active_set";
 import { accumulate, innerProduct, rest } from "./double_double";
-import { combine, dot, eliminate, vector, type Vector } from "./linear";
+import { combine, dot, eliminate, vector } from "./linear";
 import type { Answer } from "./margin";
 import { lpNorm } from "./norms";
 
@@ -12,8 +12,8 @@ const PIVOTS = 500;
 const NOTHING = 4e-15;
 
 /** The corners of the ball: of l_1 the signed axes, of l_inf all vectors of signs. */
-const corners = (p: number, d: number): Vector[] => Array.from({ length: p === 1 ? 2 * d : 2 ** d }, (_, r) =>
-  Float64Array.from({ length: d }, (_, k) => (p === 1 ? (k === r >> 1 ? (r & 1 ? -1 : 1) : 0) : (r >> k) & 1 ? -1 : 1)));
+const corners = (p: number, d: number): number[][] => Array.from({ length: p === 1 ? 2 * d : 2 ** d }, (_, r) =>
+  Array.from({ length: d }, (_, k) => (p === 1 ? (k === r >> 1 ? (r & 1 ? -1 : 1) : 0) : (r >> k) & 1 ? -1 : 1)));
 
 /** Solves a feasible problem; null where rounding is in the way. */
 export function simplex(problem: readonly Row[], d: number, p: number): Answer | null {
@@ -25,8 +25,8 @@ export function simplex(problem: readonly Row[], d: number, p: number): Answer |
   const most = -Math.min(...costs);
   const slacks = (r: number): number[] => s.map((_, k) => Number(k === r));
   const t = [
-    ...s.map((corner, r) => Float64Array.of(...problem.map(({ row }, j) => dot(corner, row) / length[j]), ...slacks(r), 1)),
-    Float64Array.of(...costs.map((cost) => cost / most), ...slacks(-1), 0),
+    ...s.map((corner, r) => [...problem.map(({ row }, j) => dot(corner, row) / length[j]), ...slacks(r), 1]),
+    [...costs.map((cost) => cost / most), ...slacks(-1), 0],
   ];
   const prices = t[s.length];
   const last = prices.length - 1;
@@ -59,21 +59,21 @@ export function simplex(problem: readonly Row[], d: number, p: number): Answer |
 }
 
 /** The vertex of a basis, computed from the constraints themselves: w in twice the working precision. */
-function vertex(problem: readonly Row[], s: Vector[], basis: number[], length: number[]): Answer | null {
+function vertex(problem: readonly Row[], s: number[][], basis: number[], length: number[]): Answer | null {
   const m = problem.length;
   const d = s[0].length;
   const set = basis.filter((b) => b < m);
   // Corners whose slack is not in the basis are tight: w is a combination of them.
   const tight = s.filter((_, r) => !basis.includes(m + r));
   const [w, wl, multipliers, multipliersLow] = [vector(d), vector(d), vector(m), vector(m)];
-  const matrix = set.map((j) => Float64Array.from(tight, (corner) => dot(corner, problem[j].row) / length[j]));
+  const matrix = set.map((j) => tight.map((corner) => dot(corner, problem[j].row) / length[j]));
   for (let again = 0; again < 4; again++) {
     const right = Float64Array.from(set, (j) => (problem[j].bound - innerProduct(problem[j].row, problem[j].low, w, wl)) / length[j]);
     if (!eliminate(matrix, right)) return null;
     accumulate(w, wl, combine(right, tight, d));
   }
   // Multipliers: sum_j lambda_j <a_j, corner> = 1 on the tight corners.
-  const transposed = tight.map((_, c) => Float64Array.from(matrix, (row) => row[c]));
+  const transposed = tight.map((_, c) => matrix.map((row) => row[c]));
   for (let again = 0; again < 4; again++) {
     const low = vector(d);
     const combined = low.map((_, b) => {

@@ -132,6 +132,6 @@ export function paintBasins(canvas: HTMLCanvasElement, { cells, numbers, selecti
     const border = differs(numbers[k + 1]) || differs(numbers[k + cells]); // seen without color, too
     pixels[k] = (shades[number] ?? gray) | ((border ? 255 : SHADE) << 24);
   });
-  canvas.width = canvas.height = cells;
+  if (canvas.width !== cells) canvas.width = canvas.height = cells;
   canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
