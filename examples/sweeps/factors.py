@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -104,9 +105,9 @@ def control(data_sets: int = 50, steps: int = 1000) -> None:
     """What a turn of the start changes, beside what changing every number by a rounding does."""
     tokens, head = at.datasets.unit_tokens(6, 8, 10, seeds=data_sets)
     signs = np.random.default_rng(0)
-    settings = {"steps": steps, "record": [0, steps], "weights": "all"}
+    settings: dict[str, Any] = {"steps": steps, "record": [0, steps], "weights": "all"}
 
-    def ratios(optimizer: at.Optimizer, layer: at.KeyQuery, **start: dict) -> tuple:
+    def ratios(optimizer: at.Optimizer, layer: at.KeyQuery, **start: Any) -> tuple:
         run = at.train(tokens, head, optimizer, parameterization=layer, **settings, **start)
         verdict = at.verify(run, geometry="frobenius").data
         return run.data, verdict["margin_ratio"].isel(seed=0, step=-1).values

@@ -270,7 +270,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         return _READERS[self.gradient_scale](gradient)
 
     def step(
-        self, gradient: PyTree[Scaled], memory: PyTree, parameters: PyTree, **further: Array
+        self, gradient: PyTree[Scaled], memory: PyTree, parameters: PyTree, **further: Any
     ) -> tuple[PyTree, PyTree]:
         """Takes one step at a gradient of any magnitude; returns parameters and memory."""
         if self.decays_weights:
