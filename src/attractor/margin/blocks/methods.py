@@ -19,7 +19,9 @@ from jaxtyping import Bool, Float, Int
 from attractor.errors import Status
 from attractor.geometry import BlockMaximum, BlockSum, Geometry
 from attractor.geometry.blocks import Piece
+from attractor.margin.correction import meet_constraints
 from attractor.margin.empty_slots import alike, as_places, without_empty_slots
+from attractor.margin.iterates import BestIterates
 from attractor.margin.large.constraint_generation import is_overdetermined
 from attractor.margin.large.driver import is_large, large_methods_of
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
@@ -202,9 +204,18 @@ def _together(task: Task, parts: list[_Part]) -> Candidates:
 
 
 def _solve_jointly(task: Task) -> Candidates:
-    """Candidates where constraints join blocks, one instance at a time."""
-    W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    for i in range(len(W)):
-        one = np.s_[i : i + 1]
-        W[one], x[one] = solve_by_proximal_newton(task.choose(one), _unheard)
-    return W, x
+    """Candidates where constraints join blocks, one instance at a time.
+
+    W is corrected to meet the constraints that carry a multiplier where that makes it better: of a
+    tiny bound, scaling W up until it is met would cost far more.
+    """
+    best = BestIterates(len(task.W), task.W.shape[1:], task.multipliers.shape[-1])
+    for i in range(len(task.W)):
+        one, place = task.choose(np.s_[i : i + 1]), np.array([i])
+        scaled = one.scaled
+        W, x = solve_by_proximal_newton(one, _unheard)
+        best.offer(place, scaled, meet_constraints(scaled, W), x, task.geometry)
+        if best.gap[i] > task.tolerance / 2:
+            W = meet_constraints(scaled, W, scaled.inequality & (x > 0))
+            best.offer(place, scaled, W, x, task.geometry)
+    return best.W, best.multipliers
