@@ -137,7 +137,7 @@ def _solve_stage(
         residual = delta * (u - np.where(inequality, np.maximum(ahead, 0.0), ahead))
         moved = delta * np.sqrt(((u - center.x) ** 2).sum())
         rounding = _NOISE * np.sqrt(len(u)) * (1 + np.sqrt((iterate.point.W**2).sum()))
-        if len(u) <= _FEW:  # W is what is left of as much
+        if step and len(u) <= _FEW:  # W is what is left of as much
             rounding += 4 * np.finfo(np.float64).eps * center.tau * np.sqrt((u**2).sum())
         if np.sqrt(residual @ residual) <= max(_CLOSENESS * moved if step else 0.0, rounding):
             return iterate, True
