@@ -81,7 +81,7 @@ class Block:
             InvalidInputError: If the block is empty, or something is of another kind.
         """
         geometry = get_geometry(geometry)
-        if isinstance(geometry, _BlockNorm):
+        if isinstance(geometry, BlockNorm):
             raise InvalidInputError(
                 "geometry", f"the block is itself in blocks: {geometry.name}", "List its blocks"
             )
@@ -148,7 +148,7 @@ class Block:
         return *starts, *sizes
 
 
-class _BlockNorm(Geometry, abc.ABC):
+class BlockNorm(Geometry, abc.ABC):
     """What the two norms share: the blocks, their names and how matrices are cut.
 
     Attributes:
@@ -299,7 +299,7 @@ class _BlockNorm(Geometry, abc.ABC):
 
 
 @register_geometry
-class BlockMaximum(_BlockNorm):
+class BlockMaximum(BlockNorm):
     """The largest norm of a block, ``max_b c_b ||W_b||_b``; its dual is ``sum_b ||G_b||_b* / c_b``.
 
     Each block has a norm and a weight of its own. Steepest descent takes in every block the
@@ -348,7 +348,7 @@ class BlockMaximum(_BlockNorm):
 
 
 @register_geometry
-class BlockSum(_BlockNorm):
+class BlockSum(BlockNorm):
     """The sum of the norms of blocks, ``sum_b c_b ||W_b||_b``; its dual is ``max_b ||G_b||_b* / c_b``.
 
     It is the norm of the group lasso (Yuan and Lin 2006), and few blocks of a solution are not
