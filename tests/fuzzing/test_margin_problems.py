@@ -27,7 +27,9 @@ def test_problems_of_all_families_in_all_geometries():
             solution = solve(case.problem, geometries()[name])
             examine(record, case, name, solution, rng=np.random.default_rng(i), alone=False)
     assert record.faults == []
-    assert {key.split("|")[1] for key in record.counts if key.startswith("status")} == set(geometries())
+    assert {key.split("|")[1] for key in record.counts if key.startswith("status")} == set(
+        geometries()
+    )
     told = {key.split("|")[2] for key in record.counts if key.startswith("status")}
     assert told >= {"optimal", "infeasible"}
 

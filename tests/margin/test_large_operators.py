@@ -12,8 +12,10 @@ from attractor.margin.large.proximal_points import proximal_point
 
 seeds = st.integers(0, 2**20)
 norms = st.sampled_from(
-    "nuclear spectral l_1 l_inf l_1.1 l_1.5 l_3 l_10 schatten_1.5 schatten_4 schatten_1.1".split()
-    + ["max(frobenius[: by 1])", "max(l_1[: by 1])", "sum(frobenius[: by 1])"]
+    [
+        *"nuclear spectral l_1 l_inf l_1.1 l_1.5 l_3 l_10 schatten_1.5 schatten_4".split(),
+        *("schatten_1.1", "max(frobenius[: by 1])", "max(l_1[: by 1])", "sum(frobenius[: by 1])"),
+    ]
 )
 in_blocks = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -55,7 +55,7 @@ def solve_by_blocks(task: Task, methods_of: MethodsOf) -> Candidates:
         part = task.choose(places)
         found = []
         for numbers in same:
-            held = touched[places][..., list(numbers)].any(-1)
+            held = np.asarray(touched[places][..., list(numbers)].any(-1))
             blocks = tuple(pieces[b] for b in numbers)
             found.append(_solve_part(part, blocks, held, methods_of))
         W[places], x[places] = _together(part, found)
@@ -66,9 +66,10 @@ def _touched(
     scaled: ScaledConstraints, pieces: tuple[Piece, ...]
 ) -> Bool[np.ndarray, "instances m blocks"]:
     """Which blocks a constraint has entries in."""
-    left = [scaled.left[..., piece.rows].any(-1) for piece in pieces]
-    right = [scaled.right[..., piece.columns].any(-1) for piece in pieces]
-    return np.stack(left, -1) & np.stack(right, -1) & scaled.present[..., None]
+    left = np.stack([scaled.left[..., piece.rows].any(-1) for piece in pieces], -1)
+    right = np.stack([scaled.right[..., piece.columns].any(-1) for piece in pieces], -1)
+    present: Any = scaled.present
+    return left & right & present[..., None]
 
 
 def _groups(touched: Bool[np.ndarray, "m blocks"]) -> tuple[tuple[int, ...], ...]:
@@ -77,7 +78,7 @@ def _groups(touched: Bool[np.ndarray, "m blocks"]) -> tuple[tuple[int, ...], ...
     for joined in np.unique(touched[touched.sum(-1) > 1], axis=0):
         members = np.isin(label, label[joined])
         label[members] = label[members].min()
-    used = touched.any(0)
+    used: Any = touched.any(0)
     return tuple(
         tuple(np.flatnonzero(label == one).tolist()) for one in np.unique(label) if used[one]
     )
@@ -116,8 +117,9 @@ def _solve_part(
     """
     scaled, count = task.scaled, len(task.W)
     joint = len(blocks) > 1
-    whole = Piece(np.s_[:], np.s_[:], 1.0, task.geometry)
-    rows, columns, weight, norm = whole if joint else blocks[0]
+    rows, columns, weight, norm = slice(None), slice(None), 1.0, task.geometry
+    if not joint:
+        ((rows, columns, weight, norm),) = blocks
     problem = MarginProblem(
         scaled.left[..., rows], scaled.right[..., columns], scaled.bounds, scaled.equality, held
     )
@@ -253,7 +255,7 @@ def _together(task: Task, parts: list[_Part]) -> Candidates:
         x = multipliers.sum(0)
     else:
         x = multipliers[np.argmax(lower, axis=0), each]
-    contradicted = infeasible.any(0)
+    contradicted = np.asarray(infeasible.any(0))
     return W, np.where(contradicted[:, None], multipliers[np.argmax(infeasible, 0), each], x)
 
 

@@ -15,6 +15,7 @@ delta falls, stages gain on each other superlinearly.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ _CLOSENESS = 0.1
 """Residual of a stage, in units of how far it moved, at which it is done."""
 _REDUCTION, _MOST_PRODUCTS = 0.05, 400
 _FIRST_DAMPING, _EASING = 0.1, 10.0
-"""Inverse of the longest step, in units of the multipliers, and its factor after one that ascends."""
+"""Inverse of the longest step, in units of the multipliers, and its divisor after an ascent."""
 _ASCENT, _NOISE = 1e-4, 1e-14
 """Least share of the ascent promised to first order; share of the height that is rounding."""
 _FEW = 2000
@@ -145,7 +146,7 @@ def _solve_stage(
         if np.sqrt(residual @ residual) <= max(_CLOSENESS * moved if step else 0.0, rounding):
             return iterate, True
         # As far as the multipliers are large, but for this factor, a singular system may lead.
-        size = damping * np.sqrt((residual @ residual) / max(float(u @ u), _NOISE))
+        size = damping * math.sqrt(float(residual @ residual) / max(float(u @ u), _NOISE))
         direction = _newton_direction(instance, center, iterate, size)
         trial = _search(instance, center, geometry, iterate, direction)
         if len(u) > _FEW or trial.height >= iterate.height - _NOISE * abs(iterate.height):
