@@ -18,6 +18,7 @@ from fuzzing.exact_numbers import (
     CONTEXT,
     Exact,
     conjugate,
+    dual_of,
     inner,
     matrix_norm,
     number,
@@ -82,10 +83,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver returned, and the norm it was asked about."""
+    """What a solver returned, and the norm it was asked about, as in ``matrix_norm``."""
 
     family: str
-    p: float
+    p: Any
     tolerance: float
     status: str
     W: np.ndarray
@@ -108,7 +109,12 @@ class Answer:
     @property
     def strictly_convex(self) -> bool:
         """Whether the norm leaves room for one solution only."""
-        return 1 < self.p < math.inf
+        return not self.in_blocks and 1 < self.p < math.inf
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the norm is one of several blocks."""
+        return self.family in ("maximum", "sum")
 
 
 @dataclass(frozen=True)
@@ -220,7 +226,7 @@ class Evidence:
     @cached_property
     def dual_norm(self) -> Any:
         """The dual norm of the combination."""
-        return matrix_norm(self.combined, self.answer.family, conjugate(self.answer.p))
+        return matrix_norm(self.combined, *dual_of(self.answer.family, self.answer.p))
 
     @cached_property
     def bound(self) -> Any:
@@ -396,8 +402,18 @@ def _infeasible(evidence: Evidence) -> list[str]:
 
 def _constant(answer: Answer, shape: tuple[int, int]) -> Any:
     """The least k such that the dual norm is at most k times the Frobenius norm."""
-    q = conjugate(answer.p)
-    number_of = min(shape) if answer.family == "schatten" else shape[0] * shape[1]
+    return _constant_of(answer.family, answer.p, shape)
+
+
+def _constant_of(family: str, p: Any, shape: tuple[int, int]) -> Any:
+    if family in ("maximum", "sum"):
+        each = []
+        for rows, columns, weight, *norm in p:
+            size = rows[1] - rows[0], columns[1] - columns[0]
+            each.append(_constant_of(*norm, size) / CONTEXT.mpf(weight))
+        return CONTEXT.norm(each) if family == "maximum" else max(each)
+    q = conjugate(p)
+    number_of = min(shape) if family == "schatten" else shape[0] * shape[1]
     inverse = CONTEXT.mpf(0) if q == CONTEXT.inf else 1 / q
     return CONTEXT.mpf(number_of) ** max(CONTEXT.mpf(0), inverse - CONTEXT.mpf(0.5))
 
@@ -501,6 +517,8 @@ def _rank(evidence: Evidence) -> list[str]:
         return [] if answer.rank == 0 else [f"rank: {answer.rank} of zero"]
     sigma = evidence.sigma
     if answer.rank_evidence is None:
+        if answer.in_blocks:
+            return [f"rank: {answer.rank}, where nothing bounds the distance to the solution"]
         p, value, gap = answer.p, evidence.value, max(evidence.gap, CONTEXT.mpf(0))
         if 1 < p <= 2:
             tail = value * CONTEXT.sqrt(2 * gap / (CONTEXT.mpf(p) - 1))
@@ -570,7 +588,7 @@ def disagreements(shape: tuple[int, int], answers: list[Answer]) -> list[str]:
     found = []
     for one in answers:
         for other in answers:
-            names = f"{one.family} {one.p:g} and {other.family} {other.p:g}"
+            names = f"{one.family} {one.p} and {other.family} {other.p}"
             if one.status == INFEASIBLE and other.status == OPTIMAL:
                 found.append(f"norms: infeasible and optimal in {names}")
             factor = _norm_ratio(shape, (one.family, one.p), (other.family, other.p))
@@ -585,6 +603,8 @@ def disagreements(shape: tuple[int, int], answers: list[Answer]) -> list[str]:
 def _norm_ratio(shape: tuple[int, int], one: tuple, other: tuple) -> float:
     """A number k, perhaps infinite, with ``||W||_one <= k ||W||_other`` for every matrix."""
     (family, p), (against, q) = one, other
+    if {family, against} & {"maximum", "sum"}:
+        return 1.0 if one == other else math.inf
     if min(shape) == 1:  # the one singular value is the Euclidean length
         p, family = (2, against) if family == "schatten" else (p, family)
         q, against = (2, family) if against == "schatten" else (q, against)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from operator import mul
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -85,6 +86,17 @@ def conjugate(p: float) -> mpmath.mpf:
     return CONTEXT.mpf(1) if p == math.inf else CONTEXT.mpf(p) / (CONTEXT.mpf(p) - 1)
 
 
+def dual_of(family: str, p: Any) -> tuple[str, Any]:
+    """The dual of a norm, in the same terms: see ``matrix_norm``."""
+    if family not in ("maximum", "sum"):
+        return family, conjugate(p)
+    blocks = tuple(
+        (rows, columns, 1 / CONTEXT.mpf(weight), *dual_of(*norm))
+        for rows, columns, weight, *norm in p
+    )
+    return "sum" if family == "maximum" else "maximum", blocks
+
+
 def vector_norm(entries: list[mpmath.mpf], p: mpmath.mpf | float) -> mpmath.mpf:
     """The l_p norm."""
     sizes = [abs(x) for x in entries if x]
@@ -97,8 +109,19 @@ def vector_norm(entries: list[mpmath.mpf], p: mpmath.mpf | float) -> mpmath.mpf:
     return most * CONTEXT.fsum((x / most) ** p for x in sizes) ** (1 / p)
 
 
-def matrix_norm(matrix: Exact, family: str, p: mpmath.mpf | float) -> mpmath.mpf:
-    """The l_p norm of the entries, or of the singular values where the family is Schatten."""
+def matrix_norm(matrix: Exact, family: str, p: Any) -> mpmath.mpf:
+    """The l_p norm of the entries, or of the singular values where the family is Schatten.
+
+    In the families "maximum" and "sum", that of the norms of blocks times their weights: p are the
+    blocks, each with the ends of its rows and columns, a weight, a family and its p.
+    """
+    if family in ("maximum", "sum"):
+        sizes = []
+        for rows, columns, weight, *norm in p:
+            block = [row[slice(*columns)] for row in matrix.rows[slice(*rows)]]
+            own = matrix_norm(Exact(block, matrix.exponent), *norm)
+            sizes.append(CONTEXT.mpf(weight) * own)
+        return max(sizes) if family == "maximum" else CONTEXT.fsum(sizes)
     if p == 2:
         return root_of_squares(matrix.entries(), matrix.exponent)
     if family == "schatten":

@@ -36,7 +36,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from attractor.errors import InvalidInputError
-from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Frobenius,
+    Geometry,
+    Lp,
+    Nuclear,
+    Schatten,
+    Spectral,
+)
 from attractor.geometry.registry import registered_geometries
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.certificate_file import contents
@@ -71,17 +80,43 @@ def geometries() -> dict[str, Geometry]:
     named = [
         Frobenius(), *map(Lp, (1, 1.1, 1.5, 1.75, 2, 2.5, 3, 6, 10, math.inf)),
         Nuclear(), Spectral(), *map(Schatten, (1.5, 2, 3, 4)),
+        BlockMaximum("2 spectral[0:2]", "l_1.5[2:]"), BlockMaximum("nuclear[0:1]", "9 l_1[1:]"),
+        BlockSum("spectral[:, 0:1]", "0.1 frobenius[:, 1:]"),
     ]  # fmt: skip
     named += [example for kind in registered_geometries() for example in kind.examples()]
     return {repr(geometry).replace(" ", ""): geometry for geometry in named}
 
 
-def norm_of(geometry: Geometry) -> tuple[str, float]:
-    """The family and the exponent that a geometry stands for."""
+def fitting(shape: tuple[int, int]) -> list[str]:
+    """Those that are norms of matrices of a shape, in order: blocks may need more rows."""
+
+    def fits(geometry: Geometry) -> bool:
+        try:
+            geometry.norm(np.zeros(shape))
+        except InvalidInputError:
+            return False
+        return True
+
+    return sorted(name for name, geometry in geometries().items() if fits(geometry))
+
+
+def norm_of(geometry: Geometry, shape: tuple[int, int]) -> tuple[str, Any]:
+    """The family and the exponent that a geometry stands for, or the family and the blocks."""
     if isinstance(geometry, Frobenius):
         return "entrywise", 2.0
     if isinstance(geometry, (Lp, Schatten)):
         return "entrywise" if isinstance(geometry, Lp) else "schatten", float(geometry.p)
+    if isinstance(geometry, (BlockMaximum, BlockSum)):
+        blocks = (
+            (
+                (piece.rows.start, piece.rows.stop),
+                (piece.columns.start, piece.columns.stop),
+                piece.weight,
+                *norm_of(piece.geometry, piece.shape),
+            )
+            for piece in geometry.pieces(shape)
+        )
+        return "maximum" if isinstance(geometry, BlockMaximum) else "sum", tuple(blocks)
     raise TypeError(f"say in fuzzing.margin_problems which norm {geometry!r} is")
 
 
@@ -143,7 +178,7 @@ def answer_of(solution: Solution) -> Answer:
     """What a solution of a single problem says."""
     evidence = solution.rank_evidence
     return Answer(
-        *norm_of(solution.geometry),
+        *norm_of(solution.geometry, solution.problem.shape),
         TOLERANCE,
         str(solution.status),
         solution.W,
@@ -254,7 +289,7 @@ def _solve_block(record: Record, run_seed: int, first: int) -> None:
     family, block = record.family, record.block
     cases = [Case.of(family, seed) for seed in range(first, first + ALIKE)]
     rng = np.random.default_rng([run_seed, block])
-    chosen = rng.choice(sorted(geometries()), size=NORMS_A_BLOCK, replace=False)
+    chosen = rng.choice(fitting(cases[0].plain.shape), size=NORMS_A_BLOCK, replace=False)
     answers: list[list[Answer]] = [[] for _ in cases]
     for turn, name in enumerate(map(str, chosen)):
         geometry = geometries()[name]

@@ -114,7 +114,7 @@ def verify(file: dict) -> str:
     exact = kind == "infeasible"
     weights = [0.0] * m if exact else file["multipliers"]
     parts = [[bounds, weights], file["left"], file["right"], file["W"] or []]
-    known = [*factors.values()] if "p" in file["norm"] else sum(factors.values(), [])
+    known = [f for own in factors.values() for f in ([own] if "p" in file["norm"] else own)]
     parts += [part for U, s, V in filter(None, known) for part in (U, [s], V)]
     unit = max(float.as_integer_ratio(x)[1] for part in parts for row in part for x in row)
     A, B = integers(file["left"], m, d, unit), integers(file["right"], m, e, unit)

@@ -27,7 +27,8 @@ CONTRACT_METHODS = frozenset(
         *("to_arrays", "validate", "value", "value_at"),
         # of geometries: traced, or bounds on rounding that solvers ask for
         *("norm", "dual_norm", "steepest_descent_direction", "mirror_map", "inverse_mirror_map"),
-        *("dual_norm_constant", "norm_rounding", "distance_to_solution", "from_name"),
+        *("dual_norm_constant", "dual_norm_constants", "norm_rounding", "distance_to_solution"),
+        *("from_name", "cut", "joined", "only_largest", "pieces"),
         # of in-context tasks: called with what was drawn by the library
         *("draw", "measure", "queries", "sub_gaussian", "tokens"),
         # of cases: called by the machinery of papers with what it made
@@ -62,6 +63,7 @@ INSIDE = frozenset(
         "attractor.attention.scaled_gradient",
         "attractor.attention.softmax_attention",
         "attractor.attention.softmax_row",
+        "attractor.geometry.Block.grid",
         "attractor.geometry.has_norm_of",
         "attractor.geometry.lengths",
         "attractor.geometry.register_geometry",
@@ -89,6 +91,9 @@ INSIDE = frozenset(
 )
 """Called within compiled programs with traced arrays, or by the library with what it made: where
 NumPy cannot look at a value, and where a check would cost every step."""
+
+TAKES_ANY_NUMBER = frozenset({"attractor.geometry.BlockMaximum", "attractor.geometry.BlockSum"})
+"""Arguments without names: what they refuse has tests of its own."""
 
 SETS_THE_PROCESS = frozenset({"attractor.use_compilation_cache"})
 """Changes where a process keeps its files, for good: what it refuses has tests of its own."""

@@ -19,6 +19,7 @@ from fuzzing.arguments.exempt import (
     NEEDS_A_MODEL,
     NEEDS_A_NOTEBOOK,
     SETS_THE_PROCESS,
+    TAKES_ANY_NUMBER,
     TRAINS_FOR_LONG,
 )
 
@@ -83,6 +84,7 @@ def _add_class(found: dict[str, Callable[..., Any]], kind: type) -> None:
 
 def _takes_arguments(function: Callable[..., Any]) -> bool:
     without = INSIDE | SETS_THE_PROCESS | NEEDS_A_MODEL | NEEDS_A_NOTEBOOK | TRAINS_FOR_LONG
+    without |= TAKES_ANY_NUMBER
     if name_of(function) in without:
         return False
     try:

@@ -8,15 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attractor.errors import Status
-from attractor.geometry import (
-    BlockMaximum,
-    BlockSum,
-    Frobenius,
-    Lp,
-    Nuclear,
-    Schatten,
-    Spectral,
-)
+from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
 from attractor.margin.certificate_file import contents
 
@@ -24,8 +16,6 @@ CHECKER = Path(__file__).parents[2] / "tools" / "verify_certificate.py"
 GEOMETRIES = (
     Frobenius(), Nuclear(), Spectral(), Schatten(1.5), Schatten(3),
     Lp(1), Lp(1.1), Lp(1.5), Lp(3), Lp(8), Lp(math.inf),
-    BlockMaximum("2 spectral[0:1]", "l_1.5[1:]"), BlockSum("nuclear[0:2]", "3 l_inf[2:]"),
-    BlockMaximum.each("frobenius", columns=1),
 )  # fmt: skip
 
 

@@ -12,7 +12,18 @@ from attractor.margin.large.proximal_points import proximal_point
 
 seeds = st.integers(0, 2**20)
 norms = st.sampled_from(
-    "nuclear spectral l_1 l_inf l_1.1 l_1.5 l_3 l_10 schatten_1.5 schatten_4 schatten_1.1".split()
+    [
+        *"nuclear spectral l_1 l_inf l_1.1 l_1.5 l_3 l_10 schatten_1.5 schatten_4".split(),
+        *("schatten_1.1", "max(frobenius[: by 1])", "max(l_1[: by 1])", "sum(frobenius[: by 1])"),
+    ]
+)
+in_blocks = st.sampled_from(
+    [
+        "max(2 spectral[0:2], l_3[2:])",
+        "max(nuclear[0:2], 0.5 frobenius[2:, 0:1], l_1[2:, 1:])",
+        "max(l_1.5[0:1], l_inf[1:2], schatten_3[2:])",
+        "sum(2 spectral[0:2], l_3[2:])",
+    ]
 )
 
 
@@ -74,6 +85,17 @@ def test_proximal_points_satisfy_their_optimality_conditions(seed, norm, shape):
     geometry, rng = get_geometry(norm), np.random.default_rng(seed)
     Z, tau = rng.normal(size=shape), 10.0 ** rng.uniform(-2, 1)
     point = proximal_point(Z, tau, geometry)
+    assert_proximal(Z, tau, point, geometry)
+
+
+@given(seeds, in_blocks, st.sampled_from([(4, 4), (5, 3), (3, 6)]))
+def test_proximal_points_of_blocks_satisfy_them(seed, norm, shape):
+    geometry, rng = get_geometry(norm), np.random.default_rng(seed)
+    Z, tau = rng.normal(size=shape), 10.0 ** rng.uniform(-2, 1)
+    assert_proximal(Z, tau, proximal_point(Z, tau, geometry), geometry)
+
+
+def assert_proximal(Z, tau, point, geometry):
     pull = (Z - point.W) / tau  # a subgradient of the norm at W, if W is right
     if not point.W.any():
         assert geometry.dual_norm(pull) <= 1 + 1e-9
@@ -83,7 +105,7 @@ def test_proximal_points_satisfy_their_optimality_conditions(seed, norm, shape):
     assert point.norm == pytest.approx(geometry.norm(point.W))
 
 
-@given(seeds, norms, st.sampled_from([(4, 4), (5, 3), (3, 6)]))
+@given(seeds, norms | in_blocks, st.sampled_from([(4, 4), (5, 3), (3, 6)]))
 def test_proximal_derivatives_agree_with_differences(seed, norm, shape):
     geometry, rng = get_geometry(norm), np.random.default_rng(seed)
     Z, H = rng.normal(size=shape), rng.normal(size=shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 import attractor as at
 from attractor.attention import heads, losses, multi_head, parameterization
-from attractor.geometry import get_geometry
+from attractor.geometry import Block, get_geometry
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call, Lazy
 
@@ -91,6 +91,15 @@ def _attention() -> Iterator[Call]:
     yield Call(at.Lp, p=1.5)
     yield Call(at.Schatten, p=1.5)
     yield Call(get_geometry, name="nuclear", blames={"name": "geometry"})
+    yield from _blocks()
+
+
+def _blocks() -> Iterator[Call]:
+    span = {"rows": "none", "columns": "none"}
+    yield Call(Block, geometry="l_1", rows=(0, 2), columns=(0, None, 1), weight=2.0, takes=span)
+    yield Call(Block.from_text, text="2 spectral[0:2]", blames={"text": "geometry"})
+    for kind in (at.BlockMaximum, at.BlockSum):
+        yield Call(kind.each, geometry="l_1", rows=2, columns=1, takes=span)
 
 
 def _margin() -> Iterator[Call]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.exponent import exponent_text
@@ -22,6 +23,7 @@ from attractor.geometry.registry import get_geometry, register_geometry
 Span: TypeAlias = "tuple[int, int | None] | tuple[int, int | None, int | None]"
 """Where rows or columns begin and end, None being the last; a third entry cuts them by as many."""
 
+_LARGEST = np.iinfo(np.int64).max
 _TERM = re.compile(r"(?:(\d[\w.+-]*)\s*\*?\s+)?([A-Za-z_][\w.+-]*)\s*\[([^\]]*)\]")
 _SPAN = re.compile(r"\s*(\d*)\s*:\s*(\d*)\s*(?:by\s+(\d+)\s*)?")
 _COMMA = re.compile(r",(?![^\[]*\])")
@@ -81,15 +83,13 @@ class Block:
             InvalidInputError: If the block is empty, or something is of another kind.
         """
         geometry = get_geometry(geometry)
-        if isinstance(geometry, _BlockNorm):
+        if isinstance(geometry, BlockNorm):
             raise InvalidInputError(
                 "geometry", f"the block is itself in blocks: {geometry.name}", "List its blocks"
             )
         number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
         if not number or not 0 < float(weight) < math.inf:
-            raise InvalidInputError(
-                "weight", f"it is {weight!r}", "Give a positive finite number"
-            )
+            raise InvalidInputError("weight", f"it is {weight!r}", "Give a positive finite number")
         object.__setattr__(self, "geometry", geometry)
         object.__setattr__(self, "rows", _checked_span("rows", rows))
         object.__setattr__(self, "columns", _checked_span("columns", columns))
@@ -102,6 +102,7 @@ class Block:
         Raises:
             InvalidInputError: If it is written otherwise.
         """
+        check_kinds(text=(text, str))
         found = _TERM.fullmatch(text.strip())
         if found is None:
             raise InvalidInputError("geometry", f"{text.strip()!r} is no block", _WAYS)
@@ -148,7 +149,7 @@ class Block:
         return *starts, *sizes
 
 
-class _BlockNorm(Geometry, abc.ABC):
+class BlockNorm(Geometry, abc.ABC):
     """What the two norms share: the blocks, their names and how matrices are cut.
 
     Attributes:
@@ -248,7 +249,9 @@ class _BlockNorm(Geometry, abc.ABC):
             total = total + part
         return total
 
-    def dual_norm_constants(self, rows: int, columns: int) -> tuple[tuple[slice, slice, float], ...]:
+    def dual_norm_constants(
+        self, rows: int, columns: int
+    ) -> tuple[tuple[slice, slice, float], ...]:
         """Those of the blocks."""
         pieces = self.pieces((rows, columns))
         constants = self._constants(rows, columns)
@@ -299,7 +302,7 @@ class _BlockNorm(Geometry, abc.ABC):
 
 
 @register_geometry
-class BlockMaximum(_BlockNorm):
+class BlockMaximum(BlockNorm):
     """The largest norm of a block, ``max_b c_b ||W_b||_b``; its dual is ``sum_b ||G_b||_b* / c_b``.
 
     Each block has a norm and a weight of its own. Steepest descent takes in every block the
@@ -348,8 +351,8 @@ class BlockMaximum(_BlockNorm):
 
 
 @register_geometry
-class BlockSum(_BlockNorm):
-    """The sum of the norms of blocks, ``sum_b c_b ||W_b||_b``; its dual is ``max_b ||G_b||_b* / c_b``.
+class BlockSum(BlockNorm):
+    """The sum of norms of blocks, ``sum_b c_b ||W_b||_b``; its dual is ``max_b ||G_b||_b* / c_b``.
 
     It is the norm of the group lasso (Yuan and Lin 2006), and few blocks of a solution are not
     zero. Steepest descent moves the block that gains most, alone.
@@ -425,7 +428,7 @@ def _pieces(blocks: tuple[Block, ...], shape: tuple[int, ...]) -> tuple[Piece, .
                 place = slice(i, i + h), slice(k, k + w)
                 times[place] += 1
                 found.append(Piece(*place, block.weight, block.geometry))
-    wrong = np.argwhere(times != 1)
+    wrong: Any = np.argwhere(times != 1)
     if len(wrong):
         i, k = map(int, wrong[0])
         how = "no block" if times[i, k] == 0 else f"{times[i, k]} blocks"
@@ -443,7 +446,7 @@ def _checked_span(name: str, span: Any) -> tuple[int, int | None, int | None]:
     Raises:
         InvalidInputError: Unless it is at least one row or column.
     """
-    ends = tuple(span) if isinstance(span, (tuple, list)) else ()
+    ends: tuple[Any, ...] = tuple(span) if isinstance(span, (tuple, list)) else ()
     whole = all(
         end is None or (isinstance(end, numbers.Integral) and not isinstance(end, bool))
         for end in ends
@@ -459,6 +462,10 @@ def _checked_span(name: str, span: Any) -> tuple[int, int | None, int | None]:
             name,
             f"{_span_text((start, stop, size))} is empty",
             "Let each block have a row and a column at least",
+        )
+    if max(start, stop or 0, size or 0) > _LARGEST:
+        raise InvalidInputError(
+            name, f"{_span_text((start, stop, size))} is beyond any matrix", "Give smaller numbers"
         )
     return start, stop, size
 

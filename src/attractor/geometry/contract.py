@@ -66,7 +66,9 @@ class Geometry(abc.ABC):
         Certificates bound rounding in the Frobenius norm and carry it over with this number.
         """
 
-    def dual_norm_constants(self, rows: int, columns: int) -> tuple[tuple[slice, slice, float], ...]:
+    def dual_norm_constants(
+        self, rows: int, columns: int
+    ) -> tuple[tuple[slice, slice, float], ...]:
         """Blocks of a matrix, and numbers ``k_b`` with ``||G||_dual <= sum_b k_b ||G_b||_F``.
 
         One block and ``dual_norm_constant``, unless a norm weighs parts of the matrix so

@@ -278,10 +278,9 @@ def evaluate_dual(
     total = (scaled.bounds * weights).sum(-1)
     sizes = np.abs(weights)
     dual_norm = geometry.dual_norm(combined)
-    doubt = sum(
-        1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * norms).sum(-1)
-        for norms, constant in _norms_in_parts(scaled, parts)
-    )
+    doubt = np.zeros(len(weights))
+    for norms, constant in _norms_in_parts(scaled, parts):
+        doubt += 1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * norms).sum(-1)
     rounding = 1.1 * (scaled.depth + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
     total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(scaled.bounds)).sum(-1)
     blurred = (doubt > _NEGLIGIBLE * dual_norm) | (total_doubt > _NEGLIGIBLE * total)

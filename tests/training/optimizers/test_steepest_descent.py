@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
-from attractor.geometry import Lp, registered_geometries
+from attractor.geometry import BlockMaximum, BlockSum, Lp, get_geometry, registered_geometries
 from attractor.precision import double_precision
 from attractor.training.optimizers import (
     greedy_coordinate_descent,
@@ -228,3 +228,20 @@ def test_geometries_go_by_name():
     assert steepest_descent(0.1, "l_3").settings["geometry"] == "l_3"
     with pytest.raises(InvalidInputError, match="geometry"):
         steepest_descent(0.1, "round")
+
+
+@pytest.mark.parametrize("name", ["max({})", "sum({})"])
+def test_blocks_whose_gradients_differ_beyond_floating_point_keep_their_steps(name):
+    geometry = get_geometry(name.format("2 spectral[0:3], l_inf[3:4], l_3[4:5], nuclear[5:7]"))
+    G = np.random.default_rng(3).normal(size=(7, 5))
+    log_scale = np.repeat([0.0, 0, 0, -1000, -3000, -500, -500], 5).reshape(7, 5)
+    log_scale[3, 2] -= 900
+    optimizer = steepest_descent(1.0, geometry)
+    found = direction(optimizer, {"W": Scaled(jnp.asarray(G), jnp.asarray(log_scale))})["W"]
+    wanted = geometry.steepest_descent_direction(G)
+    if isinstance(geometry, BlockSum):  # the one that gains most, however far apart the scales
+        wanted = BlockMaximum(*geometry.blocks).steepest_descent_direction(G)
+        wanted[3:] = 0
+    np.testing.assert_allclose(found, wanted, atol=1e-15, rtol=1e-13)
+    zero = direction(optimizer, {"W": Scaled(jnp.zeros((7, 5)), jnp.full((7, 5), -jnp.inf))})
+    assert not zero["W"].any()

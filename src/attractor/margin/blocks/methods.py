@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.errors import Status
 from attractor.geometry import BlockMaximum, BlockSum, Geometry
-from attractor.geometry.blocks import Piece
+from attractor.geometry.blocks import Block, Piece
+from attractor.margin.certificate import Certificate
+from attractor.margin.correction import meet_constraints
 from attractor.margin.empty_slots import alike, as_places, without_empty_slots
+from attractor.margin.iterates import BestIterates
 from attractor.margin.large.constraint_generation import is_overdetermined
 from attractor.margin.large.driver import is_large, large_methods_of
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
 from attractor.margin.methods import Candidates, Method, Task, attempt
-from attractor.margin.problem import MarginProblem
+from attractor.margin.problem import MarginProblem, derived
 from attractor.margin.scaling import ScaledConstraints
+
+_LEAST_GAIN = 1e-20
+"""Least gain of a block, in units of the largest, that its units are chosen by."""
 
 MethodsOf: TypeAlias = Callable[[Geometry, tuple[Method, ...] | None], tuple[Method, ...]]
 """From a geometry, and methods of one's own if there are any, to the methods to try."""
@@ -49,7 +55,7 @@ def solve_by_blocks(task: Task, methods_of: MethodsOf) -> Candidates:
         part = task.choose(places)
         found = []
         for numbers in same:
-            held = touched[places][..., list(numbers)].any(-1)
+            held = np.asarray(touched[places][..., list(numbers)].any(-1))
             blocks = tuple(pieces[b] for b in numbers)
             found.append(_solve_part(part, blocks, held, methods_of))
         W[places], x[places] = _together(part, found)
@@ -60,9 +66,10 @@ def _touched(
     scaled: ScaledConstraints, pieces: tuple[Piece, ...]
 ) -> Bool[np.ndarray, "instances m blocks"]:
     """Which blocks a constraint has entries in."""
-    left = [scaled.left[..., piece.rows].any(-1) for piece in pieces]
-    right = [scaled.right[..., piece.columns].any(-1) for piece in pieces]
-    return np.stack(left, -1) & np.stack(right, -1) & scaled.present[..., None]
+    left = np.stack([scaled.left[..., piece.rows].any(-1) for piece in pieces], -1)
+    right = np.stack([scaled.right[..., piece.columns].any(-1) for piece in pieces], -1)
+    present: Any = scaled.present
+    return left & right & present[..., None]
 
 
 def _groups(touched: Bool[np.ndarray, "m blocks"]) -> tuple[tuple[int, ...], ...]:
@@ -71,7 +78,7 @@ def _groups(touched: Bool[np.ndarray, "m blocks"]) -> tuple[tuple[int, ...], ...
     for joined in np.unique(touched[touched.sum(-1) > 1], axis=0):
         members = np.isin(label, label[joined])
         label[members] = label[members].min()
-    used = touched.any(0)
+    used: Any = touched.any(0)
     return tuple(
         tuple(np.flatnonzero(label == one).tolist()) for one in np.unique(label) if used[one]
     )
@@ -109,33 +116,27 @@ def _solve_part(
         methods_of: Gives the methods of the norm.
     """
     scaled, count = task.scaled, len(task.W)
-    left, right, own, units_of = scaled.left, scaled.right, None, (0, 0)
-    if len(blocks) == 1:
+    joint = len(blocks) > 1
+    rows, columns, weight, norm = slice(None), slice(None), 1.0, task.geometry
+    if not joint:
         ((rows, columns, weight, norm),) = blocks
-    else:
-        rows, columns, weight = np.s_[:], np.s_[:], 1.0
-        norm, *units_of = with_moderate_weights(task.geometry, task.W.shape[1:])
-        left, right = np.ldexp(left, -units_of[0]), np.ldexp(right, -units_of[1])
-        own = (_solve_jointly,)
     problem = MarginProblem(
-        left[..., rows], right[..., columns], scaled.bounds, scaled.equality, held
+        scaled.left[..., rows], scaled.right[..., columns], scaled.bounds, scaled.equality, held
     )
     part = _Part(
         np.zeros_like(task.W), np.zeros_like(task.multipliers), np.zeros(count), np.zeros(count) > 0
     )
+    gains = scaled.combine(task.multipliers)
     for m, instances in alike(problem):
-        large = is_large(m)
-        for chosen in np.split(instances, len(instances)) if large else [instances]:
+        singly = joint or is_large(m)
+        for chosen in np.split(instances, len(instances)) if singly else [instances]:
             few, place = without_empty_slots(problem, as_places(chosen))
-            units = ScaledConstraints.of(few)
-            if large:
-                many = is_overdetermined(m, few.shape, norm)
-                methods = large_methods_of(norm, _unheard, own, overdetermined=many)
+            if joint:
+                found = _solve_joint(few, task, gains[chosen[0]], methods_of)
             else:
-                methods = methods_of(norm, own)
-            *found, certificate, status = attempt(units, norm, methods, task.tolerance)
-            W, x = units.restore(*found)
-            part.W[chosen, rows, columns] = np.ldexp(W, -np.add.outer(*units_of))
+                found = _solve_in(few, norm, None, task.tolerance, methods_of)
+            W, x, certificate, status = found
+            part.W[chosen, rows, columns] = W
             part.multipliers[place] = weight * x
             part.lower[chosen] = weight * certificate.dual_value
             part.infeasible[chosen] = status == Status.INFEASIBLE
@@ -146,36 +147,93 @@ def _solve_part(
     return part
 
 
-def with_moderate_weights(
-    geometry: BlockMaximum | BlockSum, shape: tuple[int, ...]
-) -> tuple[Geometry, Int[np.ndarray, "d"], Int[np.ndarray, "e"]]:
-    """A norm with the roots of the weights, and binary exponents of units of rows and of columns.
+def _solve_in(
+    problem: MarginProblem,
+    norm: Geometry,
+    own: tuple[Method, ...] | None,
+    tolerance: float,
+    methods_of: MethodsOf,
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """W, multipliers, what they prove, and the status, by the methods of a norm or one's own."""
+    m = problem.bounds.shape[-1]
+    if is_large(m):
+        many = is_overdetermined(m, problem.shape, norm)
+        methods = large_methods_of(norm, _unheard, own, overdetermined=many)
+    else:
+        methods = methods_of(norm, own)
+    scaled = ScaledConstraints.of(problem)
+    *found, certificate, status = attempt(scaled, norm, methods, tolerance)
+    return *scaled.restore(*found), certificate, status
 
-    Matrices in these units have the same norm. A block is about ``1 / c_b`` large, and proximal
-    steps move it by about its gain ``||M_b||``, which is as large in all blocks: in units of
-    ``c_b^(-1/2)``, as powers of two, both are alike. Where neither all blocks beside nor all on
-    top of each other have weights alike, they stay as they are.
+
+def _solve_joint(
+    problem: MarginProblem, task: Task, gains: Float[np.ndarray, "d e"], methods_of: MethodsOf
+) -> tuple[np.ndarray, np.ndarray, Certificate, np.ndarray]:
+    """The same for one problem that joins blocks, in the units in which it is solved best.
+
+    A block of W is about ``1 / c_b`` large, and proximal steps move it by its gain ``||M_b||``,
+    ``M = sum_j lambda_j a_j b_j^T``: in units of ``(c_b ||M_b||)^(-1/2)`` one is as large as the
+    other. Gains are alike where no block is far better at meeting constraints than others are.
+
+    Args:
+        problem: The problem, with an axis of instances.
+        task: Has the norm and the tolerance.
+        gains: M, as far as it is known.
+        methods_of: Gives the methods of a norm.
     """
-    exponents = np.zeros(shape, dtype=int)
-    for piece in geometry.pieces(shape):
-        exponents[piece.rows, piece.columns] = _half_exponent(piece.weight)
-    rows, columns = exponents[:, 0], exponents[0]
-    if (exponents == rows[:, None]).all():
+    assert isinstance(task.geometry, (BlockMaximum, BlockSum))
+    pieces = task.geometry.pieces(problem.shape)
+    weights = np.array([piece.weight for piece in pieces])
+    known = np.array([piece.geometry.dual_norm(gains[piece[:2]]) for piece in pieces])
+    known = np.maximum(known, _LEAST_GAIN * known.max())
+    best = None
+    for sizes in (weights, weights * known):
+        norm, rows, columns = in_units(task.geometry, problem.shape, np.frexp(sizes)[1] // 2)
+        left, right = np.ldexp(problem.left, -rows), np.ldexp(problem.right, -columns)
+        changed = derived(problem, left=left, right=right)
+        found = _solve_in(changed, norm, (_solve_jointly,), task.tolerance, methods_of)
+        if best is None or found[2].gap[0] < best[2].gap[0]:
+            best = np.ldexp(found[0], -np.add.outer(rows, columns)), *found[1:]
+        if found[3][0] is not Status.STOPPED_EARLY:
+            return np.ldexp(found[0], -np.add.outer(rows, columns)), *found[1:]
+    assert best is not None
+    return best
+
+
+def in_units(
+    geometry: BlockMaximum | BlockSum, shape: tuple[int, int], exponents: Int[np.ndarray, "blocks"]
+) -> tuple[Geometry, Int[np.ndarray, "d"], Int[np.ndarray, "e"]]:
+    """The norm of matrices in other units, and binary exponents of those of rows and of columns.
+
+    Where neither all blocks beside nor all on top of each other have units alike, they stay as
+    they are.
+
+    Args:
+        geometry: The norm.
+        shape: Of the matrices.
+        exponents: Binary exponents of the units of the blocks.
+    """
+    pieces = geometry.pieces(shape)
+    spread = np.zeros(shape, dtype=int)
+    for piece, exponent in zip(pieces, exponents, strict=True):
+        spread[piece[:2]] = exponent
+    rows, columns = spread[:, 0], spread[0]
+    if (spread == rows[:, None]).all():
         columns = np.zeros_like(columns)
-    elif (exponents == columns).all():
+    elif (spread == columns).all():
         rows = np.zeros_like(rows)
     else:
         return geometry, np.zeros_like(rows), np.zeros_like(columns)
-    moderate = (
-        replace(block, weight=math.ldexp(block.weight, -_half_exponent(block.weight)))
-        for block in geometry.blocks
+    blocks = (
+        Block(
+            piece.geometry,
+            (piece.rows.start, piece.rows.stop),
+            (piece.columns.start, piece.columns.stop),
+            math.ldexp(piece.weight, -int(exponent)),
+        )
+        for piece, exponent in zip(pieces, exponents, strict=True)
     )
-    return type(geometry)(*moderate), rows, columns
-
-
-def _half_exponent(weight: float) -> int:
-    """Half the binary exponent."""
-    return math.frexp(weight)[1] // 2
+    return type(geometry)(*blocks), rows, columns
 
 
 def _unheard(stage: int, gap: float) -> None:
@@ -197,14 +255,23 @@ def _together(task: Task, parts: list[_Part]) -> Candidates:
         x = multipliers.sum(0)
     else:
         x = multipliers[np.argmax(lower, axis=0), each]
-    contradicted = infeasible.any(0)
+    contradicted = np.asarray(infeasible.any(0))
     return W, np.where(contradicted[:, None], multipliers[np.argmax(infeasible, 0), each], x)
 
 
 def _solve_jointly(task: Task) -> Candidates:
-    """Candidates where constraints join blocks, one instance at a time."""
-    W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    for i in range(len(W)):
-        one = np.s_[i : i + 1]
-        W[one], x[one] = solve_by_proximal_newton(task.choose(one), _unheard)
-    return W, x
+    """Candidates where constraints join blocks, one instance at a time.
+
+    W is corrected to meet the constraints that carry a multiplier where that makes it better: of a
+    tiny bound, scaling W up until it is met would cost far more.
+    """
+    best = BestIterates(len(task.W), task.W.shape[1:], task.multipliers.shape[-1])
+    for i in range(len(task.W)):
+        one, place = task.choose(np.s_[i : i + 1]), np.array([i])
+        scaled = one.scaled
+        W, x = solve_by_proximal_newton(one, _unheard)
+        best.offer(place, scaled, meet_constraints(scaled, W), x, task.geometry)
+        if best.gap[i] > task.tolerance / 2:
+            W = meet_constraints(scaled, W, scaled.inequality & (x > 0))
+            best.offer(place, scaled, W, x, task.geometry)
+    return best.W, best.multipliers

@@ -15,6 +15,7 @@ delta falls, stages gain on each other superlinearly.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,8 @@ _STEPS, _HALVINGS = 40, 12
 _CLOSENESS = 0.1
 """Residual of a stage, in units of how far it moved, at which it is done."""
 _REDUCTION, _MOST_PRODUCTS = 0.05, 400
+_FIRST_DAMPING, _EASING = 0.1, 10.0
+"""Inverse of the longest step, in units of the multipliers, and its divisor after an ascent."""
 _ASCENT, _NOISE = 1e-4, 1e-14
 """Least share of the ascent promised to first order; share of the height that is rounding."""
 _FEW = 2000
@@ -131,16 +134,25 @@ def _solve_stage(
     """One stage, as closely as it pays, and whether its end was reached."""
     inequality, delta = instance.inequality, center.delta
     iterate = _evaluate(instance, center, geometry, center.x)
+    damping = _FIRST_DAMPING
     for step in range(_STEPS):
         u, h = iterate.u, iterate.gradient
         ahead = u + h / delta
         residual = delta * (u - np.where(inequality, np.maximum(ahead, 0.0), ahead))
         moved = delta * np.sqrt(((u - center.x) ** 2).sum())
         rounding = _NOISE * np.sqrt(len(u)) * (1 + np.sqrt((iterate.point.W**2).sum()))
+        if step and len(u) <= _FEW:  # W is what is left of as much
+            rounding += 4 * np.finfo(np.float64).eps * center.tau * np.sqrt((u**2).sum())
         if np.sqrt(residual @ residual) <= max(_CLOSENESS * moved if step else 0.0, rounding):
             return iterate, True
-        direction = _newton_direction(instance, center, iterate)
-        iterate = _search(instance, center, geometry, iterate, direction)
+        # As far as the multipliers are large, but for this factor, a singular system may lead.
+        size = damping * math.sqrt(float(residual @ residual) / max(float(u @ u), _NOISE))
+        direction = _newton_direction(instance, center, iterate, size)
+        trial = _search(instance, center, geometry, iterate, direction)
+        if len(u) > _FEW or trial.height >= iterate.height - _NOISE * abs(iterate.height):
+            iterate, damping = trial, damping / _EASING
+        else:
+            damping *= _EASING**2
     return iterate, False
 
 
@@ -179,9 +191,12 @@ def _evaluate(
 
 
 def _newton_direction(
-    instance: LargeInstance, center: _Center, iterate: _Iterate
+    instance: LargeInstance, center: _Center, iterate: _Iterate, damping: float
 ) -> Float[np.ndarray, "m"]:
-    """Newton's direction on the constraints that are short or carry a multiplier."""
+    """Newton's direction on the constraints that are short or carry a multiplier.
+
+    Few constraints have a damped one: the norm may leave them no way to move W at all.
+    """
     u, h, tau = iterate.u, iterate.gradient, center.tau
     free = ~instance.inequality | (u > 0) | (h > 0)
     chosen = instance.constraints.choose(free)
@@ -192,7 +207,7 @@ def _newton_direction(
         rows = chosen.left[:, :, None] * right[:, None]
         moved = iterate.point.derivative(rows)
         system = tau * rows.reshape(len(rows), -1) @ moved.reshape(len(rows), -1).T
-        system += center.delta * np.eye(len(rows))
+        system += (center.delta + damping) * np.eye(len(rows))
         direction[free] = np.linalg.solve(system, h[free])
         return direction
 

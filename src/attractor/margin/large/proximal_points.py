@@ -422,6 +422,9 @@ def _unit_values(
         linear, bent, power = norm, tau, p - 1
     else:  # in terms of y = s^(p-1) the equation is convex
         linear, bent, power = tau, norm, 1 / (p - 1)
+    if power == 2:
+        y = 2 * z / (linear + np.sqrt(linear**2 + 4 * bent * z))
+        return y if p >= 2 else y**2
     y = np.minimum(z / linear, (z / bent) ** (1 / power))
     for _ in range(_NEWTON_STEPS):
         steep = bent * y ** (power - 1)

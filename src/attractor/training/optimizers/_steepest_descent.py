@@ -251,9 +251,7 @@ def _direction_of_entries(geometry: Lp, leaf: Scaled) -> Float[Array, "..."]:
     return jnp.sign(leaf.mantissa) * jnp.exp(power * (sizes - log_norm))
 
 
-def _direction_of_blocks(
-    geometry: BlockMaximum | BlockSum, leaf: Scaled
-) -> Float[Array, "..."]:
+def _direction_of_blocks(geometry: BlockMaximum | BlockSum, leaf: Scaled) -> Float[Array, "..."]:
     """The steepest direction in a norm of blocks, each block at a scale of its own."""
     matrix = as_matrix(leaf.mantissa)
     scales = as_matrix(jnp.broadcast_to(leaf.log_scale, leaf.mantissa.shape))
@@ -268,6 +266,7 @@ def _direction_of_blocks(
         if block.geometry == Lp(math.inf):
             direction = jnp.sign(M)
         elif gradient_scale == "log_per_entry":
+            assert isinstance(block.geometry, Lp)
             of_entries = functools.partial(_direction_of_entries, block.geometry)
             of_grid = jax.vmap(jax.vmap(lambda M, scale, rise=of_entries: rise(Scaled(M, scale))))
             direction = of_grid(M, scale - jnp.where(jnp.isneginf(common), 0, common))
