@@ -31,9 +31,7 @@ def memories(seed: int) -> list[CorpusCase]:
     return [associations(seed), associations(seed + 1, exponent=1.5)]
 
 
-def _gaps(
-    contexts: EmbeddedContexts, W: Float[np.ndarray, "V d"]
-) -> Float[np.ndarray, "context"]:
+def _gaps(contexts: EmbeddedContexts, W: Float[np.ndarray, "V d"]) -> Float[np.ndarray, "context"]:
     """By how much the answer of each context leads any other token."""
     logits = contexts.embeddings @ W.T
     answers = contexts.support
