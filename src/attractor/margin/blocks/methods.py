@@ -119,7 +119,7 @@ def _solve_part(
     joint = len(blocks) > 1
     rows, columns, weight, norm = slice(None), slice(None), 1.0, task.geometry
     if not joint:
-        ((rows, columns, weight, norm),) = blocks
+        rows, columns, weight, norm = next(iter(blocks))
     problem = MarginProblem(
         scaled.left[..., rows], scaled.right[..., columns], scaled.bounds, scaled.equality, held
     )
