@@ -1,0 +1,132 @@
+"""Does a step size that falls keep an optimizer with memory in its norm?
+
+Numbers and pictures of that section of docs/sweeps.md, from the stores of the plans
+``decay_*.toml`` and ``newton_schulz.toml``::
+
+    python examples/sweeps/decay.py maps --out maps
+
+Fixed beforehand: the threshold is the step size at the first step from which on the mean margin
+ratio over data sets, in the norm of the optimizer without memory, is below 0.75 for good; its
+interval is a bootstrap over data sets. A decay removes the threshold if it lies beyond the largest
+step size that was tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import attractor as at
+from attractor import plots
+from attractor.analysis.bias import median_interval
+from attractor.storage import save_netcdf
+
+LEVEL = 0.75
+MEMORIES = {
+    "sign_momentum": ("sign momentum, l_inf", ("decay",)),
+    "lion": ("Lion, l_inf", ("b1", "b2")),
+    "muon": ("Muon with exact factors, spectral", ("momentum",)),
+    "adam": ("Adam, eps = 0, l_inf", ("b1", "b2")),
+}
+RATE, EXPONENT = "learning_rate", "learning_rate_exponent"
+
+
+def medians(ratio: xr.DataArray) -> xr.Dataset:
+    """Median ratios over data sets, with intervals that hold for any distribution."""
+    found = xr.apply_ufunc(
+        median_interval,
+        ratio.isel(seed=0, drop=True),
+        input_core_dims=[["instance"]],
+        output_core_dims=[[], [], []],
+        vectorize=True,
+    )
+    return xr.Dataset(dict(zip(("median", "low", "high"), found, strict=True)))
+
+
+def thresholds(results: xr.Dataset, memory: tuple[str, ...]) -> xr.Dataset:
+    """Where the mean ratio falls below the level for good, by decay, memory and horizon."""
+    return at.sweeps.crossings(
+        results, "margin_ratio", RATE, [EXPONENT, *memory, "step"], level=LEVEL
+    )
+
+
+def print_thresholds(name: str, found: xr.Dataset, medians_of: xr.Dataset) -> None:
+    """A line for each decay, memory and horizon."""
+    flat = found[["mean", "low", "high"]].to_dataframe()
+    best = medians_of["median"].max(RATE)
+    for key, row in flat.iterrows():
+        point = dict(zip(found["mean"].dims, key, strict=True))
+        highest = float(best.sel(point))
+        words = ", ".join(f"{axis} {value:g}" for axis, value in point.items())
+        print(
+            f"{name}: {words}: {row['mean']:.3g} [{row['low']:.3g}, {row['high']:.3g}], "
+            f"highest median {highest:.3f}"
+        )
+
+
+def figure_of(found: dict[str, xr.Dataset]) -> Figure:
+    """Median ratios over the step size at the first step, a row for each memory."""
+    rows = len(found)
+    figure = Figure(figsize=(plots.PAGE, 1.9 * rows), layout="constrained")
+    columns = max(ratios[EXPONENT].size for ratios in found.values())
+    panels = figure.subplots(rows, columns, sharey=True, sharex="row", squeeze=False)
+    colors = list(plots.COLORS.values())
+    for line, (name, ratios) in zip(panels, found.items(), strict=True):
+        title, memory = MEMORIES[name]
+        last = ratios.isel(step=-1).stack(memory=memory)
+        for axes, exponent in zip(line, last[EXPONENT].values, strict=False):
+            for k, values in enumerate(last["memory"].values):
+                own = last.sel({EXPONENT: exponent}).isel(memory=k)
+                label = ", ".join(f"{v:g}" for v in np.atleast_1d(np.array(values, float)))
+                axes.plot(own[RATE], own["median"], color=colors[k], marker=".", label=label)
+                axes.fill_between(
+                    own[RATE], own["low"], own["high"], color=colors[k], alpha=0.2, linewidth=0
+                )
+            axes.set(xscale="log", ylim=(0, 1.04))
+            axes.set_title(rf"$\eta_0\,t^{{-{exponent:g}}}$" if exponent else "constant")
+            axes.axhline(LEVEL, color=plots.COLORS["gray"], linewidth=0.6, linestyle=":")
+        for axes in line[last[EXPONENT].size :]:
+            axes.set_axis_off()
+        line[0].set_ylabel(title, fontsize=7)
+        line[0].legend(title=", ".join(memory), fontsize=6, title_fontsize=6, loc="lower left")
+    figure.supxlabel(r"step size $\eta_0$ at the first step")
+    return figure
+
+
+def main() -> None:
+    """Averages, prints and draws what there is of the stores."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stores", type=Path, help="folder of the stores")
+    parser.add_argument("--out", type=Path, default=Path("maps"), help="for numbers and pictures")
+    given = parser.parse_args()
+    given.out.mkdir(exist_ok=True)
+    drawn = {}
+    for name, (_, memory) in MEMORIES.items():
+        store = given.stores / f"decay_{name}.zarr"
+        if not store.exists():
+            continue
+        results = at.sweeps.open_sweep(store)
+        found, ratios = thresholds(results, memory), medians(results["margin_ratio"].load())
+        print_thresholds(name, found, ratios)
+        kept = xr.merge([ratios, found.rename({n: f"threshold_{n}" for n in found.data_vars})])
+        kept.attrs = {"data_sets": results.sizes["instance"], "n": 6, "T": 8, "d": 10}
+        save_netcdf(kept, given.out / f"decay_{name}.nc")
+        drawn[name] = ratios
+    iterations = given.stores / "newton_schulz.zarr"
+    if iterations.exists():
+        ratios = medians(at.sweeps.open_sweep(iterations)["margin_ratio"].load())
+        best = ratios.isel(step=-1).sel({RATE: 0.03})
+        print(best[["median", "low", "high"]].to_dataframe().round(3))
+        ratios.attrs = {"data_sets": 200, "n": 6, "T": 8, "d": 10}
+        save_netcdf(ratios, given.out / "newton_schulz.nc")
+    if drawn:
+        with plots.style():
+            figure_of(drawn).savefig(given.out / "decay.png", dpi=200)
+
+
+if __name__ == "__main__":
+    main()
