@@ -44,7 +44,9 @@ def test_every_number_of_a_paper_is_there_in_its_order(paper):
 
 def test_those_of_a_paper_include_the_papers_checked_beside_it():
     papers = [paper.name for paper in by_paper(all_statements("next-token"))]
-    assert papers == ["next-token", "mechanics", "linear-next-token"]
+    assert papers == [
+        "next-token", "mechanics", "linear-next-token", "multiclass-descent", "associative-memory",
+    ]  # fmt: skip
     assert {one.paper.name for one in all_statements("mechanics")} == {"mechanics"}
     with pytest.raises(InvalidInputError, match="no paper 'nobody'"):
         all_statements("nobody")

@@ -13,7 +13,7 @@ import pytest
 
 import attractor as at
 from attractor.attention.losses import get_loss
-from attractor.attention.parameterization import get_parameterization
+from attractor.attention.multi_head import get_parameterization
 from attractor.datasets import unit_tokens
 from attractor.training import compilation, release_compiled
 from attractor.training.attention_training import AttentionTraining

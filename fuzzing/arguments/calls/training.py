@@ -11,7 +11,7 @@ from attractor import analysis
 from attractor.analysis import basins, bias, rates
 from attractor.training import local_path
 from fuzzing.arguments import example_files as given, examples as ex
-from fuzzing.arguments.table import Call
+from fuzzing.arguments.table import Call, Lazy
 
 NANS = {
     "excluded": "mapping none",
@@ -178,7 +178,21 @@ def _bias() -> Iterator[Call]:
     yield Call(bias.BiasMatrix.ratio, **found, method="descent", norm="frobenius")
     yield Call(bias.BiasMatrix.save, **found, path="bias.nc")
     yield Call(bias.BiasMatrix.load, path=given.BIAS_FILE)
+    tuned = {"self": ex.TUNED}
+    for method in (
+        bias.TunedMatrix.answer, bias.TunedMatrix.answers, bias.TunedMatrix.best,
+        bias.TunedMatrix.own_norm, bias.TunedMatrix.rows,
+    ):  # fmt: skip
+        yield Call(method, **tuned, method="descent")
+    yield Call(bias.TunedMatrix.cell, **tuned, method="descent", norm="frobenius")
+    yield Call(bias.TunedMatrix.setting, **tuned, row="descent")
+    yield Call(bias.TunedMatrix.save, **tuned, path="tuned.nc")
+    yield Call(bias.TunedMatrix.load, path=given.TUNED_FILE)
     several = {"tokens": ex.SEVERAL_TOKENS, "head": ex.SEVERAL_HEADS, "blames": EITHER}
+    yield Call(
+        bias.tuned_matrix, **several, methods=ex.METHODS, mean_steps=Lazy(lambda: lambda row: []),
+        norms=[at.Frobenius()], steps=3, takes=TAKES,
+    )  # fmt: skip
     yield Call(
         bias.bias_matrix, **several, methods=ex.METHODS, norms=[at.Frobenius()], steps=3,
         takes=TAKES,

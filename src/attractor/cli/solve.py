@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from attractor.margin import Solution
 
-NORMS = "frobenius, l_<p> (p from 1 to inf), schatten_<p> (p from 1 to inf), nuclear, spectral"
+NORMS = (
+    "frobenius, l_<p> (p from 1 to inf), schatten_<p> (p from 1 to inf), nuclear, spectral, "
+    "max(<c> <norm>[<rows>, <columns>], ...), sum(<c> <norm>[<rows>, <columns>], ...)"
+)
 """The norms by name, as the registry of geometries spells them."""
 _NORM_HELP = (
     f"The norm to minimize: {NORMS}, or module:name of your own; default: the one that the "

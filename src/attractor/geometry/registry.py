@@ -20,8 +20,8 @@ def register_geometry(geometry: _Class) -> _Class:
 
 
 def registered_geometries() -> tuple[type[Geometry], ...]:
-    """The classes whose geometries are known by name."""
-    return tuple(_CLASSES)
+    """The classes whose geometries are known by name; those made of others come last."""
+    return tuple(sorted(_CLASSES, key=lambda known: "(<" in known.spelling))
 
 
 def get_geometry(name: str | Geometry) -> Geometry:

@@ -221,6 +221,8 @@ def _rarely(share: float) -> str:
 
 
 def _panels(panels: Sequence[Callable[..., None]], runs: Mapping[str, xr.Dataset]) -> Figure:
+    if not runs:
+        raise InvalidInputError("runs", "there are none", "Give one or more, each by its name")
     known, total = zip(*(_trials_with_numbers(data) for data in runs.values()), strict=True)
     trials = trials_in_words(total, known)
     return panels_of_runs(panels, runs, columns=2, height=2.6, trials=trials)

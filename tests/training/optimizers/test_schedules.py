@@ -133,6 +133,8 @@ def singular(q):
     return lambda G: log_norm(q)(np.linalg.svd(G, compute_uv=False))
 
 
+OF_FACTORS = {"composed spectral descent"}
+"""Optimizers of keys and queries, which have tests of their own."""
 LOG_SIZES = {
     "gradient descent": lambda G: 0,
     "normalized gradient descent": log_norm(2),
@@ -148,7 +150,8 @@ LOG_SIZES = {
 
 
 def test_every_optimizer_has_a_formula_here():
-    assert {entry.name for entry in optimizers.registered_optimizers()} == {*FORMULAS}
+    of_matrices = {entry.name for entry in optimizers.registered_optimizers()} - OF_FACTORS
+    assert of_matrices == {*FORMULAS}
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -141,6 +141,7 @@ class TunedMatrix(Plotted, Printed):
 
     def setting(self, row: str) -> str:
         """The step size and decay of a row, in words; empty where it has none."""
+        check_choice("row", row, self.runs.methods)
         size, decay = (self.data[name].sel(optimizer=row).item() for name in ("step_size", "decay"))
         if math.isnan(size):
             return ""
@@ -228,9 +229,13 @@ class TunedMatrix(Plotted, Printed):
         cells = [self.cell(method, norm) for norm in names]
         return max(cells, key=lambda cell: _or_least(cell.median))
 
-    @functools.cache  # noqa: B019 - as long as the matrix
     def answers(self, method: str) -> dict[str, NormAnswer]:
         """The answer at every setting, with a joint confidence of 95 %."""
+        check_choice("method", method, self.methods)
+        return self._answers(method)
+
+    @functools.cache  # noqa: B019 - as long as the matrix
+    def _answers(self, method: str) -> dict[str, NormAnswer]:
         rows = self.rows(method)
         names = self.runs.compared(rows[0])
         return {

@@ -12,7 +12,7 @@ from attractor.analysis.bias._bias_matrix import Experiment
 from attractor.analysis.bias.methods import Method
 from attractor.analysis.bias.tuned import TunedMatrix, setting_text
 from attractor.attention import Head
-from attractor.checks import check_steps
+from attractor.checks import check_function, check_items, check_number, check_steps
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, power_decay
@@ -59,6 +59,12 @@ def tuned_matrix(
         InvalidInputError: If an argument cannot be used.
     """
     steps = check_steps("steps", steps)
+    methods = check_items("methods", methods, Method, 1)
+    check_function("mean_steps", mean_steps, "Give a function of a row that returns step sizes")
+    decays = [
+        check_number("decays", decay, least=0.0, example=0.5)
+        for decay in check_items("decays", decays, int | float, 1)
+    ]
     settings = [
         one
         for method in methods

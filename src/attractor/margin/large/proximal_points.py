@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +31,7 @@ _ROOT_STEPS = 80
 _ROUNDING = 2 * np.finfo(np.float64).eps
 
 
+@runtime_checkable
 class ProximalPoint(Protocol):
     """The proximal point of a matrix, and the derivative of the map there."""
 
