@@ -29,8 +29,8 @@ from attractor.training import (
 _STEPS = 10_000
 _RATE = power_decay(0.3, 1 / 4)
 _NOTE = (
-    "step sizes that fall like t^(-1/4), from 0.3 (Adam: 0.03); contexts have random unit embeddings, of two dimensions more "
-    "than they are"
+    "step sizes that fall like t^(-1/4), from 0.3 (Adam: 0.03); contexts have random unit "
+    "embeddings, of two dimensions more than they are"
 )
 
 
@@ -138,6 +138,6 @@ ADAM = _claim(
     Frobenius(),
     "adaptive",
     bound=0.05,
-    note=f"{_NOTE}; with b2 = 0.999 gradients fall faster than the memory of their squares forgets, "
-    "and 10,000 steps come to 0.6 to 0.7 of the margin",
+    note=f"{_NOTE}; with b2 = 0.999 gradients fall faster than the memory of their squares "
+    "forgets, and 10,000 steps come to 0.6 to 0.7 of the margin",
 )
