@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ class Parameters(NamedTuple):
     head: Head | None
 
 
+@runtime_checkable
 class Descent(Protocol):
     """What the norm that is descended follows from: an ``Optimizer``, without its room."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Array, Bool, Float, Int
 
@@ -58,7 +58,7 @@ class Schedule(abc.ABC):
         values = [getattr(self, field.name) for field in dataclasses.fields(self)]
         return dict(zip(self.names(argument), values, strict=True))
 
-    def with_numbers(self, argument: str, values: Mapping[str, Any]) -> Self:
+    def with_numbers(self, argument: str, values: Mapping[str, Any]) -> Schedule:
         """The same schedule with other values of some numbers, by these names."""
         all_values = self.numbers(argument) | dict(values)
         return type(self)(*(all_values[name] for name in self.names(argument)))
