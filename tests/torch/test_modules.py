@@ -172,6 +172,7 @@ def test_what_diverged_is_recorded_and_passes_are_forgotten():
     from attractor.torch.modules.module_pass import _passes
 
     module, x = multihead(torch.float32), torch.randn(LENGTH, 1, WIDTH)
+    gc.collect()  # what tests before left
     before = len(_passes)
     monitor = HeadMonitor(WatchedHead.from_module("h", module, 0, lambda m: m(x, x, x)))
     with torch.no_grad():
