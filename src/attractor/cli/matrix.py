@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -127,7 +127,7 @@ def matrix(
                 say=current.say,
                 **options,
             )
-            write = write_bias_report
+            write: Any = write_bias_report
         else:
             found = tuned_matrix(
                 tokens,

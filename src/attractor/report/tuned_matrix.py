@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,8 +144,6 @@ def _curves_seen(matrix: BiasMatrix) -> str:
     for method in matrix.methods:
         curves = matrix.data["margin_ratio_curve"].sel(optimizer=method, norm=matrix.best(method))
         known = np.isfinite(matrix.data["step"].sel(optimizer=method).values)
-        values: Sequence[Any] = np.nanmedian(
-            curves.transpose("record", "instance").values[known], axis=1
-        )
+        values = np.nanmedian(curves.transpose("record", "instance").values[known], axis=1)
         courses[f"{method} in {matrix.best(method)}"] = f"margin ratio {seen.course(values)}"
     return f"Medians over data sets. {seen.listed(courses)}"

@@ -73,6 +73,7 @@ def load_method(
     if learning_rate is not None:
         learning_rate = check_number("learning_rate", learning_rate, above=0.0, example=0.1)
     found = IN_MODULE.fullmatch(spelling)
+    factory: Callable[..., Any] | None = None
     if not found:
         optimizer = named_optimizer(spelling, learning_rate)
         method = Method(spelling, optimizer, layer, reads=gradients_of(optimizer))
@@ -91,7 +92,7 @@ def load_method(
     def another(step_size: float | Schedule) -> Method | None:
         if not isinstance(step_size, Schedule):
             return load_method(spelling, learning_rate=step_size, parameterization=layer)
-        if not found:
+        if factory is None:
             return replace(method, optimizer=named_optimizer(spelling, step_size))
         return _with_schedule(factory, step_size, spelling, layer)
 

@@ -95,13 +95,15 @@ def _joined(inner: Optimizer) -> Optimizer:
         assert retract is not None
         return _apart(retract(_together(params), memory), params)
 
+    declared = inner.declared
+    declared["name"] = f"joined {inner.name}"
     found = _Joined(
         lambda params: inner.init(_together(params)),
         update,
         settings=inner.settings,
         retract=None if retract is None else retracted,
         log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
-        **inner.declared | {"name": f"joined {inner.name}"},
+        **declared,
     )
     found.weight_decay = inner.weight_decay  # which the optimizer itself adds
     assert isinstance(found, _Joined)

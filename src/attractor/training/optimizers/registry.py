@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from attractor.checks import check_text, suggest
 from attractor.errors import InvalidInputError
 from attractor.training.optimizers._joined import joined
+from attractor.training.optimizers.hyperparameters import Numbers
 from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.schedules import scheduled_settings, split
 
@@ -89,7 +90,7 @@ def registered_optimizers() -> tuple[RegisteredOptimizer, ...]:
 
 
 def get_optimizer(
-    name: str | Optimizer, learning_rate: float | None = None, **settings: Any
+    name: str | Optimizer, learning_rate: Numbers | None = None, **settings: Any
 ) -> Optimizer:
     """The optimizer of that name; an optimizer is handed back as it is.
 
@@ -153,7 +154,7 @@ def get_optimizer(
     return found.factory(**scheduled_settings(given))
 
 
-def named_optimizer(spelling: str, learning_rate: float | None = None) -> Optimizer:
+def named_optimizer(spelling: str, learning_rate: Numbers | None = None) -> Optimizer:
     """A registered optimizer by name; its learning rate is 0.1 by default.
 
     Unlike ``load_method`` it never imports anything, so that the name may come from anywhere.
