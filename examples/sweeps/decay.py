@@ -97,6 +97,28 @@ def figure_of(found: dict[str, xr.Dataset]) -> Figure:
     return figure
 
 
+def iterations_figure(ratios: xr.Dataset) -> Figure:
+    """Median ratios over the number of iterations, a panel for each step size."""
+    last = ratios.isel(step=-1)
+    figure = Figure(figsize=(plots.PAGE, 2.6), layout="constrained")
+    panels = figure.subplots(1, last[RATE].size, sharey=True)
+    looks = zip(plots.COLORS.values(), "os^", strict=False)
+    for name, (color, marker) in zip(last["coefficients"].values, looks, strict=False):
+        for axes, rate in zip(panels, last[RATE].values, strict=True):
+            own = last.sel({"coefficients": name, RATE: rate})
+            errors = np.abs(np.stack([own["low"], own["high"]]) - own["median"].values)
+            places = own["newton_schulz_iterations"]
+            axes.errorbar(
+                places, own["median"], errors, color=color, marker=marker, markersize=4, label=name
+            )
+            axes.axhline(1, color=plots.COLORS["gray"], linewidth=0.7, linestyle=":")
+            axes.set(title=f"step size {rate:g}", ylim=(0.4, 1.03), xticks=places)
+    panels[0].set_ylabel("margin ratio, spectral")
+    panels[-1].legend(fontsize=7, loc="upper right")
+    figure.supxlabel("Newton-Schulz iterations", fontsize=8)
+    return figure
+
+
 def main() -> None:
     """Averages, prints and draws what there is of the stores."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -108,6 +130,10 @@ def main() -> None:
     for name, (_, memory) in MEMORIES.items():
         store = given.stores / f"decay_{name}.zarr"
         if not store.exists():
+            continue
+        status = at.sweeps.sweep_status(store)
+        if status.done < status.chunks:
+            print(f"{name}: {status.done} of {status.chunks} chunks are there; left out")
             continue
         results = at.sweeps.open_sweep(store)
         found, ratios = thresholds(results, memory), medians(results["margin_ratio"].load())
@@ -123,6 +149,8 @@ def main() -> None:
         print(best[["median", "low", "high"]].to_dataframe().round(3))
         ratios.attrs = {"data_sets": 200, "n": 6, "T": 8, "d": 10}
         save_netcdf(ratios, given.out / "newton_schulz.nc")
+        with plots.style():
+            iterations_figure(ratios).savefig(given.out / "newton_schulz.png", dpi=200)
     if drawn:
         with plots.style():
             figure_of(drawn).savefig(given.out / "decay.png", dpi=200)
