@@ -337,3 +337,18 @@ def test_looking_for_another_solution_leaves_the_one_in_hand_alone():
     assert solution.uniqueness == "not unique"
     np.testing.assert_array_equal(solution.W, W)
     np.testing.assert_array_equal(solution.multipliers, multipliers)
+
+
+def test_a_decomposition_that_does_not_converge_is_taken_by_another_method(monkeypatch):
+    problem, usual = random_problem(3, 3, 4, 4, seed=1), np.linalg.svd
+    expected, failed = str(solve(problem[0], Spectral()).uniqueness), []
+
+    def svd(rows, *arguments, **options):
+        if rows.ndim == 2 and rows.shape[0] != rows.shape[1] and not options.get("compute_uv"):
+            failed.append(rows.shape)
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return usual(rows, *arguments, **options)
+
+    solution = solve(problem[0], Spectral())
+    monkeypatch.setattr("attractor.margin.optimal_set.np.linalg.svd", svd)
+    assert str(solution.uniqueness) == expected and failed
