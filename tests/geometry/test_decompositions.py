@@ -37,3 +37,19 @@ def test_arguments_without_the_batch_are_shared():
     with double_precision():
         found = jax.vmap(solve, in_axes=(None, 0))(jnp.asarray(A), jnp.asarray(b))
     np.testing.assert_allclose(found, np.linalg.solve(A, b.T).T, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 5), (2, 3, 4, 5)])
+def test_where_divide_and_conquer_fails_iterations_do_not(shape, monkeypatch):
+    W, usual = np.random.default_rng(0).normal(size=shape), np.linalg.svd
+
+    def fails(*arguments, **options):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    expected = usual(W, full_matrices=False)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    U, values, V = singular_value_decomposition(W)
+    np.testing.assert_allclose(values, expected[1], rtol=1e-13)
+    np.testing.assert_allclose((U * values[..., None, :]) @ V, W, atol=1e-13)
+    with pytest.raises(np.linalg.LinAlgError):
+        singular_value_decomposition(np.full(shape, np.nan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
 from attractor.loaded import is_of_loaded
@@ -21,12 +22,36 @@ def singular_values(W: Float[Any, "*batch d e"]) -> Float[Any, "*batch k"]:
 def singular_value_decomposition(
     W: Float[Any, "*batch d e"],
 ) -> tuple[Float[Any, "*batch d k"], Float[Any, "*batch k"], Float[Any, "*batch k e"]]:
-    """The thin decomposition ``W = U diag(s) V``, k = min(d, e)."""
+    """The thin decomposition ``W = U diag(s) V``, k = min(d, e).
+
+    Of NumPy's arrays it is found where LAPACK's divide and conquer fails, too.
+    """
     if is_of_loaded(W, "jax", "Array"):
         from attractor.geometry import jax_decompositions
 
         return jax_decompositions.singular_value_decomposition(W)
-    return W.__array_namespace__().linalg.svd(W, full_matrices=False)
+    try:
+        return W.__array_namespace__().linalg.svd(W, full_matrices=False)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(W).all():
+            raise
+        return _by_iterations(W)
+
+
+def _by_iterations(
+    W: Float[np.ndarray, "*batch d e"],
+) -> tuple[
+    Float[np.ndarray, "*batch d k"], Float[np.ndarray, "*batch k"], Float[np.ndarray, "*batch k e"]
+]:
+    """The same by iterations of the QR decomposition, slower and surer."""
+    import scipy.linalg
+
+    flat = W.reshape(-1, *W.shape[-2:])
+    parts = [scipy.linalg.svd(one, full_matrices=False, lapack_driver="gesvd") for one in flat]
+    U, values, V = (np.stack(each) for each in zip(*parts, strict=True))
+    batch = W.shape[:-2]
+    left, right = U.reshape(*batch, *U.shape[1:]), V.reshape(*batch, *V.shape[1:])
+    return left, values.reshape(*batch, -1), right
 
 
 def singular_power(W: Float[Any, "*batch d e"], exponent: int) -> Float[Any, "*batch d e"]:

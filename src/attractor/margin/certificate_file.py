@@ -24,6 +24,7 @@ from attractor.geometry import (
     Lp,
     Schatten,
     has_norm_of,
+    singular_value_decomposition,
 )
 from attractor.margin import extended
 from attractor.margin.problem import MarginProblem
@@ -180,7 +181,7 @@ def _factors(matrix: np.ndarray, geometry: Geometry) -> list[Any]:
             else None
             for piece in geometry.pieces(matrix.shape)
         ]
-    U, s, V = np.linalg.svd(matrix, full_matrices=False)
+    U, s, V = singular_value_decomposition(matrix)
     return [U.T.tolist(), s.tolist(), V.tolist()]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.geometry import singular_value_decomposition
 from attractor.margin import extended
 from attractor.margin.batches import Batch
 from attractor.margin.optimal_face import Directions
@@ -108,7 +109,8 @@ class Span:
         if not m or m * size > _LARGEST_EXPLICIT:
             return cls(constraints, np.eye(m), left, right, None)
         a, b = constraints.left @ left, constraints.right @ right
-        P, values, basis = _decomposed((a[:, :, None] * b[:, None]).reshape(m, size))
+        rows = (a[:, :, None] * b[:, None]).reshape(m, size)
+        P, values, basis = singular_value_decomposition(rows)
         kept = values > _DEPENDENT * values[0]
         combinations = (P[:, kept] / values[kept]).T
         return cls(constraints, combinations, left, right, basis[kept])
@@ -127,7 +129,7 @@ class Span:
             directions: To be moved in, as far as that helps.
         """
         held = self.features(directions)
-        P, values, Q = _decomposed(held)
+        P, values, Q = singular_value_decomposition(held)
         steep = values > _STEEP
         inverse = (Q[steep].T / values[steep]) @ P[:, steep].T
 
@@ -149,20 +151,8 @@ def row_space(rows: Float[np.ndarray, "m k"], cut: float) -> Float[np.ndarray, "
     """An orthonormal basis of what rows span, singular values below the cut left out."""
     if not rows.size:
         return np.zeros((0, rows.shape[1]))
-    _, values, basis = _decomposed(rows)
+    _, values, basis = singular_value_decomposition(rows)
     return basis[values > cut]
-
-
-def _decomposed(
-    rows: Float[np.ndarray, "m k"],
-) -> tuple[Float[np.ndarray, "m r"], Float[np.ndarray, "r"], Float[np.ndarray, "r k"]]:
-    """The thin singular value decomposition."""
-    try:
-        return np.linalg.svd(rows, full_matrices=False)
-    except np.linalg.LinAlgError:  # divide and conquer fails, rarely; iterations by QR do not
-        import scipy.linalg
-
-        return scipy.linalg.svd(rows, full_matrices=False, lapack_driver="gesvd")
 
 
 def free_move(

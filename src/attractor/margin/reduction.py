@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float, Int
 
+from attractor.geometry import singular_value_decomposition
 from attractor.margin.scaling import ScaledConstraints
 
 _ROUNDING = 1e-14
@@ -54,5 +55,5 @@ def _bases(
     count, m, d = rows.shape
     if count == 0 or m == 0:
         return np.broadcast_to(np.eye(d)[:1], (count, 1, d)), np.ones(count, dtype=int)
-    _, values, basis = np.linalg.svd(rows, full_matrices=False)
+    _, values, basis = singular_value_decomposition(rows)
     return basis, np.maximum((values > _ROUNDING * values[:, :1]).sum(-1), 1)

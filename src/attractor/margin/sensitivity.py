@@ -24,6 +24,7 @@ from attractor.geometry import (
     Lp,
     Schatten,
     has_norm_of,
+    singular_value_decomposition,
 )
 from attractor.margin.optimal_face import exposed_face
 from attractor.margin.problem import MarginProblem, norms_of, places_of
@@ -345,7 +346,7 @@ def multipliers_are_unique(
     if free.sum() > W.size:
         return False
     tolerance = _DEPENDENT if geometry.unique else _DEPENDENT_ON_FACE
-    _, values, basis = np.linalg.svd(rows[free], full_matrices=False)
+    _, values, basis = singular_value_decomposition(rows[free])
     if (values <= tolerance).any():
         return False
     held = rows[~free]
@@ -392,7 +393,7 @@ def possible_difference(
     rows = np.vstack([rows / sizes[binding, None], face.shared])
     coordinates = np.random.default_rng(0).normal(size=directions.size)
     if rows.size:
-        _, values, basis = np.linalg.svd(rows, full_matrices=False)
+        _, values, basis = singular_value_decomposition(rows)
         basis = basis[values > _MARGIN_KEPT * accuracy]
         coordinates -= (coordinates @ basis.T) @ basis
     return directions.matrix(coordinates)

@@ -21,7 +21,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.geometry import BlockMaximum, BlockSum, Geometry, Lp, Schatten
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Geometry,
+    Lp,
+    Schatten,
+    singular_value_decomposition,
+)
 from attractor.geometry.blocks import Piece
 
 _NEWTON_STEPS = 12
@@ -77,7 +84,7 @@ class Values:
     def of(cls, Z: Float[np.ndarray, "d e"], geometry: Geometry) -> Values:
         """Those whose norm the geometry takes."""
         if isinstance(geometry, Schatten) and geometry.p != 2:
-            left, sizes, right = np.linalg.svd(Z, full_matrices=False)
+            left, sizes, right = singular_value_decomposition(Z)
             return cls(sizes, (left, right.T), None)
         return cls(np.abs(Z).ravel(), None, np.where(Z < 0, -1.0, 1.0))
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.geometry import singular_value_decomposition
 from attractor.margin.batches import Batch, inner_products
 from attractor.margin.methods import Task
 from attractor.margin.scaling import ScaledConstraints
@@ -139,7 +140,7 @@ class SmoothingPath(Batch):
         """Factors of Y, z and the pairs at the end of the step under trial."""
         Y = self.Y + self.share[:, None, None] * self.dY
         z = self.z + self.share[:, None] * self.dz
-        factors = np.linalg.svd(Y, full_matrices=False)
+        factors = singular_value_decomposition(Y)
         return factors, z, self.conditions.at(factors, z, self.area)
 
     def step(
