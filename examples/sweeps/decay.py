@@ -146,7 +146,7 @@ def main() -> None:
     if iterations.exists():
         ratios = medians(at.sweeps.open_sweep(iterations)["margin_ratio"].load())
         best = ratios.isel(step=-1).sel({RATE: 0.03})
-        print(best[["median", "low", "high"]].to_dataframe().round(3))
+        print(best.reset_coords(drop=True).to_dataframe().round(3))
         ratios.attrs = {"data_sets": 200, "n": 6, "T": 8, "d": 10}
         save_netcdf(ratios, given.out / "newton_schulz.nc")
         with plots.style():

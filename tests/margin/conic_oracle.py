@@ -20,13 +20,7 @@ def random_small_problem(seed):
     d, e, m = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(1, 9))
     kind = seed % KINDS
     a, b, target = rng.normal(size=(m, d)), rng.normal(size=(m, e)), rng.normal(size=(d, e))
-    if kind == 1:
-        b = b[rng.integers(0, min(2, m), size=m)]
-    if kind == 2:
-        copies = rng.integers(0, m, size=m)
-        a, b = a[copies], b[copies]
-    if kind == 3:
-        a = rng.normal(size=(m, 1)) * a[0]
+    a, b = of_kind(kind, a, b, rng)
     equality = rng.random(m) < 0.4 if kind in (5, 6) else np.zeros(m, dtype=bool)
     if kind == 6:  # the target meets the equalities
         images = b @ target.T
@@ -42,6 +36,19 @@ def random_small_problem(seed):
     a = np.where(equality[:, None], a, a * factor[:, None])
     free = equality | (rng.random(m) < (0.4 if kind == 7 else 0))
     return MarginProblem(a, b, np.where(free, 0.0, 1.0), equality)
+
+
+def of_kind(kind, a, b, rng):
+    """Left and right vectors with shared right ones, with copies, or all on one line."""
+    m = len(a)
+    if kind == 1:
+        b = b[rng.integers(0, min(2, m), size=m)]
+    if kind == 2:
+        copies = rng.integers(0, m, size=m)
+        a, b = a[copies], b[copies]
+    if kind == 3:
+        a = rng.normal(size=(m, 1)) * a[0]
+    return a, b
 
 
 def conic_value(problem, objective):

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from certificate_examples import load_checker, through_json
-from conic_oracle import KINDS, conic_value
+from conic_oracle import KINDS, conic_value, of_kind
 
 from attractor.errors import Status
 from attractor.geometry import get_geometry
@@ -37,13 +37,7 @@ def block_problem(seed, d=6):
     if seed % 3 < 2:
         place = rng.integers(0, 3 if seed % 3 else 5, size=(m, 1))
         a = np.where((np.arange(d) // 2 == place) | (place > 2), a, 0.0)
-    if kind == 1:
-        b = b[rng.integers(0, min(2, m), size=m)]
-    if kind == 2:
-        copies = rng.integers(0, m, size=m)
-        a, b = a[copies], b[copies]
-    if kind == 3:
-        a = rng.normal(size=(m, 1)) * a[0]
+    a, b = of_kind(kind, a, b, rng)
     equality = rng.random(m) < (0.3 if kind in (5, 6) else 0)
     margins = np.einsum("jd,de,je->j", a, target, b)
     if kind in (4, 5, 6):

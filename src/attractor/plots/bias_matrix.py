@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,16 +42,37 @@ def bias_map(axes: Axes, matrix: BiasMatrix) -> AxesImage:
     image = numbers_on_colors(
         axes, values, lambda value: "-" if math.isnan(value) else f"{value:.3f}", white_from=0.62
     )
-    outline: Any = {"fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"]}
-    for i, own in enumerate(map(matrix.own_norm, methods)):
+    frame(axes, norms, {method: matrix.own_norm(method) for method in methods})
+    return image
+
+
+def frame(axes: Axes, norms: Sequence[str], own_norms: Mapping[str, str]) -> None:
+    """Names the columns and rows of a heat map, and outlines the own norm of each optimizer.
+
+    Args:
+        axes: Where it is drawn.
+        norms: Names of the norms.
+        own_norms: Those of the optimizers by their names; empty where none is known.
+    """
+    outline: Any = {"fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"], "zorder": 5}
+    for i, own in enumerate(own_norms.values()):
         if own in norms:
             axes.add_patch(Rectangle((norms.index(own) - 0.46, i - 0.42), 0.92, 0.84, **outline))
     axes.set_xticks(range(len(norms)), [geometry_label(name) for name in norms])
-    axes.set_yticks(range(len(methods)), methods)
+    axes.set_yticks(range(len(own_norms)), [*own_norms])
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    return image
+
+
+def with_color_scale(height: float, draw: Callable[[Axes], AxesImage], note: str) -> Figure:
+    """A heat map of margin ratios with its color scale, and a note below."""
+    figure = Figure(figsize=(7.2, height))
+    axes = figure.subplots()
+    scale = figure.colorbar(draw(axes), ax=axes, pad=0.02, fraction=0.04, aspect=30)
+    scale.set_label("margin ratio")
+    figure.supxlabel(note, fontsize=8, color="#555555")
+    return figure
 
 
 def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
@@ -59,15 +81,11 @@ def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
     Args:
         matrix: What ``attractor.analysis.bias_matrix`` returns.
     """
-    figure = Figure(figsize=(7.2, 1.3 + 0.27 * len(matrix.methods)))
-    axes = figure.subplots()
-    image = bias_map(axes, matrix)
-    figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=30).set_label("margin ratio")
     note = f"median over {matrix.data.sizes['instance']} data sets; outlined: the optimizer's norm"
     if not all(matrix.own_norm(method) for method in matrix.methods):
         note += "; none outlined: it descends in no norm that is known"
-    figure.supxlabel(note, fontsize=8, color="#555555")
-    return figure
+    height = 1.3 + 0.27 * len(matrix.methods)
+    return with_color_scale(height, lambda axes: bias_map(axes, matrix), note)
 
 
 def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:

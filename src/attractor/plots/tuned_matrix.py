@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
-from attractor.plots.geometries import geometry_label, numbers_on_colors
+from attractor.plots.bias_matrix import frame, with_color_scale
+from attractor.plots.geometries import numbers_on_colors
 
 if TYPE_CHECKING:
     from attractor.analysis.bias import TunedMatrix
@@ -36,8 +37,7 @@ def tuned_map(axes: Axes, matrix: TunedMatrix) -> AxesImage:
     cells = [[matrix.cell(method, norm) for norm in norms] for method in methods]
     values = np.array([[cell.median for cell in row] for row in cells])
     image = numbers_on_colors(axes, values, lambda value: "", white_from=0.62)
-    outline: Any = {"fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"]}
-    for i, (method, row) in enumerate(zip(methods, cells, strict=True)):
+    for i, row in enumerate(cells):
         for j, cell in enumerate(row):
             color = "white" if cell.median > 0.62 else COLORS["black"]
             place: Any = {"ha": "center", "color": color, "zorder": 4}
@@ -50,14 +50,7 @@ def tuned_map(axes: Axes, matrix: TunedMatrix) -> AxesImage:
             if not cell.settled:
                 square = (j - 0.5, i - 0.5), 1, 1
                 axes.add_patch(Rectangle(*square, edgecolor=COLORS["gray"], **_UNSETTLED))
-        if matrix.own_norm(method) in norms:
-            corner = norms.index(matrix.own_norm(method)) - 0.47, i - 0.45
-            axes.add_patch(Rectangle(corner, 0.94, 0.9, zorder=5, **outline))
-    axes.set_xticks(range(len(norms)), [geometry_label(name) for name in norms])
-    axes.set_yticks(range(len(methods)), methods)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    frame(axes, norms, {method: matrix.own_norm(method) for method in methods})
     return image
 
 
@@ -67,13 +60,9 @@ def tuned_matrix_figure(matrix: TunedMatrix) -> Figure:
     Args:
         matrix: What ``attractor.analysis.bias.tuned_matrix`` returns.
     """
-    figure = Figure(figsize=(7.2, 1.4 + 0.4 * len(matrix.methods)))
-    axes = figure.subplots()
-    image = tuned_map(axes, matrix)
-    figure.colorbar(image, ax=axes, pad=0.02, fraction=0.04, aspect=30).set_label("margin ratio")
     note = (
         f"highest median over {matrix.data.sizes['instance']} data sets, its 95 % interval and "
         "step size; hatched: not settled; outlined: the own norm"
     )
-    figure.supxlabel(note, fontsize=8, color="#555555")
-    return figure
+    height = 1.4 + 0.4 * len(matrix.methods)
+    return with_color_scale(height, lambda axes: tuned_map(axes, matrix), note)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attractor import plots
-from attractor.analysis.bias import BiasMatrix, NormAnswer, TunedAnswer
+from attractor.analysis.bias import BiasMatrix, Cell, MedianInterval, NormAnswer, TunedAnswer
 from attractor.provenance import Provenance
 from attractor.report import seen
 from attractor.report.folder import report_folder
@@ -76,7 +76,7 @@ def write_bias_report(
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
-        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
+        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), curves_seen(matrix))
         report.findings += folded_findings(
             {method: matrix.answer(method) for method in matrix.methods}
         )
@@ -102,6 +102,12 @@ def folded_findings(answers: Mapping[str, NormAnswer | TunedAnswer]) -> list[Wor
     return [*lines, Folded("Each of them, with its numbers", each)]
 
 
+def ratio_text(found: MedianInterval | Cell) -> str:
+    """A median ratio with its interval, which no line break parts."""
+    space = "\N{NO-BREAK SPACE}"
+    return f"{found.median:.4f}{space}[{found.low:.4f},{space}{found.high:.4f}]"
+
+
 def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
     """The whole matrix as a heat map, and what each optimizer does in its best norm."""
     rows = []
@@ -113,8 +119,7 @@ def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
                 method,
                 own or "not known",
                 best,
-                f"{found.median:.4f}\N{NO-BREAK SPACE}[{found.low:.4f},\N{NO-BREAK SPACE}"
-                f"{found.high:.4f}]",
+                ratio_text(found),
                 "-" if enough is None else str(enough),
                 str(matrix.highest(method)[best]),
                 answer.outcome if answer.norm else answer.verdict,
@@ -139,7 +144,7 @@ def _map_seen(matrix: BiasMatrix) -> str:
     return f"The largest ratio of each optimizer. {seen.listed(places)}"
 
 
-def _curves_seen(matrix: BiasMatrix) -> str:
+def curves_seen(matrix: BiasMatrix) -> str:
     """How the ratio goes in every norm; of several optimizers, in that with the highest."""
     courses = {}
     several = len(matrix.methods) > 1

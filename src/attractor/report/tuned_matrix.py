@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from attractor import plots
 from attractor.analysis.bias import BiasMatrix, TunedMatrix
 from attractor.provenance import Provenance
 from attractor.report import seen
-from attractor.report.bias_matrix import CURVES, RULES, folded_findings, settings_section
+from attractor.report.bias_matrix import (
+    CURVES,
+    RULES,
+    curves_seen,
+    folded_findings,
+    ratio_text,
+    settings_section,
+)
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
 
@@ -29,9 +34,9 @@ _RULES = (
     "Step sizes are constant, or fall like a power of the step, with the same mean over the run. "
     "All settings have intervals that hold at once; the interval of a cell is that of the largest "
     "of their medians.",
-    "A cell is settled where at every setting that may be the best one the ratio has come to stand "
-    "and attention is saturated, and where the best step is not the first or the last that was "
-    "tried; or where it reaches 0.97.",
+    "A cell is settled where the optimizer maximizes this margin at the best setting; or where at "
+    "every setting that may be the best one the ratio has come to stand and attention is "
+    "saturated, and the best step is not the first or the last that was tried.",
     "An optimizer is said to maximize a margin if at some setting it meets the rules below, with a "
     "confidence that is joint over the settings, and at no other setting another norm does.",
 )
@@ -71,7 +76,7 @@ def write_tuned_report(
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
         heat_map = report.picture(HEAT_MAP, plots.tuned_matrix_figure(matrix), _map_seen(matrix))
-        curves = report.picture(CURVES, plots.ratio_curves_figure(at_best), _curves_seen(at_best))
+        curves = report.picture(CURVES, plots.ratio_curves_figure(at_best), curves_seen(at_best))
         answers = {method: matrix.answer(method) for method in matrix.methods}
         report.findings += folded_findings(answers)
         report.sections += [
@@ -93,8 +98,7 @@ def _answers(matrix: TunedMatrix) -> Table:
                 method,
                 matrix.own_norm(method) or "not known",
                 best.norm,
-                f"{best.median:.4f}\N{NO-BREAK SPACE}[{best.low:.4f},\N{NO-BREAK SPACE}"
-                f"{best.high:.4f}]",
+                ratio_text(best),
                 best.setting or "-",
                 found.outcome if found.norm else found.verdict,
             )
@@ -136,14 +140,3 @@ def _map_seen(matrix: TunedMatrix) -> str:
             f"{best.median:.3f} in {best.norm} at {best.setting or 'its step'}{hatched}"
         )
     return f"The largest ratio of each optimizer. {seen.listed(places)}"
-
-
-def _curves_seen(matrix: BiasMatrix) -> str:
-    """How the ratio goes in the norm with the highest."""
-    courses = {}
-    for method in matrix.methods:
-        curves = matrix.data["margin_ratio_curve"].sel(optimizer=method, norm=matrix.best(method))
-        known = np.isfinite(matrix.data["step"].sel(optimizer=method).values)
-        values = np.nanmedian(curves.transpose("record", "instance").values[known], axis=1)
-        courses[f"{method} in {matrix.best(method)}"] = f"margin ratio {seen.course(values)}"
-    return f"Medians over data sets. {seen.listed(courses)}"

@@ -161,11 +161,14 @@ class TunedMatrix(Plotted, Printed):
         """
         check_choice("norm", norm, map(str, self.data["norm"].values))
         check_choice("method", method, self.methods)
-        return self._cells(method)[norm]
+        return self._cells[method][norm]
 
-    @functools.cache  # noqa: B019 - as long as the matrix
-    def _cells(self, method: str) -> dict[str, Cell]:
-        return {str(norm): self._cell(method, str(norm)) for norm in self.data["norm"].values}
+    @functools.cached_property
+    def _cells(self) -> dict[str, dict[str, Cell]]:
+        norms = [str(norm) for norm in self.data["norm"].values]
+        return {
+            method: {norm: self._cell(method, norm) for norm in norms} for method in self.methods
+        }
 
     def _cell(self, method: str, norm: str) -> Cell:
         rows = self.rows(method)
@@ -232,16 +235,19 @@ class TunedMatrix(Plotted, Printed):
     def answers(self, method: str) -> dict[str, NormAnswer]:
         """The answer at every setting, with a joint confidence of 95 %."""
         check_choice("method", method, self.methods)
-        return self._answers(method)
+        return self._answers[method]
 
-    @functools.cache  # noqa: B019 - as long as the matrix
-    def _answers(self, method: str) -> dict[str, NormAnswer]:
-        rows = self.rows(method)
-        names = self.runs.compared(rows[0])
-        return {
-            row: answer(self.data.sel(optimizer=row, norm=names), questions=len(rows))
-            for row in rows
-        }
+    @functools.cached_property
+    def _answers(self) -> dict[str, dict[str, NormAnswer]]:
+        found = {}
+        for method in self.methods:
+            rows = self.rows(method)
+            names = self.runs.compared(rows[0])
+            found[method] = {
+                row: answer(self.data.sel(optimizer=row, norm=names), questions=len(rows))
+                for row in rows
+            }
+        return found
 
     def answer(self, method: str) -> TunedAnswer:
         """The norm whose margin an optimizer maximizes at some setting, or that none is settled."""
