@@ -9,8 +9,8 @@ Numbers and pictures of that section of docs/sweeps.md, from the stores of the p
 Fixed beforehand: the threshold is the step size at the first step from which on the mean margin
 ratio over data sets, in the norm of the optimizer without memory, is below 0.75 for good; its
 interval is a bootstrap over data sets. A decay removes the threshold if it lies beyond the largest
-step size that was tried. Thresholds of constant step sizes are measured again on finer grids, of five
-step sizes, each 1.2 times the one before, around that of the plan.
+step size that was tried. Thresholds of constant step sizes are measured again on finer grids, of
+five step sizes, each 1.2 times the one before, around that of the plan.
 """
 
 from __future__ import annotations
@@ -120,8 +120,10 @@ def figure_of(found: dict[str, xr.Dataset]) -> Figure:
             axes.set_axis_off()
         line[0].set_ylabel(title, fontsize=7)
         beside = line[2]  # where nothing is drawn, or no curve passes
-        beside.legend(*line[0].get_legend_handles_labels(), title=", ".join(memory), loc="upper left",
-                      fontsize=6, title_fontsize=6)  # fmt: skip
+        beside.legend(
+            *line[0].get_legend_handles_labels(), title=", ".join(memory),
+            loc="upper left", fontsize=6, title_fontsize=6,
+        )  # fmt: skip
     figure.supxlabel(r"step size $\eta_0$ at the first step")
     return figure
 
