@@ -119,12 +119,12 @@ def figure_of(found: dict[str, xr.Dataset]) -> Figure:
         for axes in line[last[EXPONENT].size :]:
             axes.set_axis_off()
         line[0].set_ylabel(title, fontsize=7)
-        beside = line[2]  # where nothing is drawn, or no curve passes
+        beside = line[min(last[EXPONENT].size, columns - 1)]  # where no curve passes
         beside.legend(
             *line[0].get_legend_handles_labels(), title=", ".join(memory),
             loc="upper left", fontsize=6, title_fontsize=6,
         )  # fmt: skip
-    figure.supxlabel(r"step size $\eta_0$ at the first step")
+    figure.supxlabel(r"step size $\eta_0$ at the first step", fontsize=8)
     return figure
 
 
