@@ -24,8 +24,8 @@ BOUND = 0.05
 REASON = (
     "what is left where a run arrives, like one over the sum of its step sizes; norms differ by .15"
 )
-_AT_REST = 0.95
-"""The share of what is missing that a run at rest has kept over the last two thirds of its steps."""
+_AT_REST = 0.9
+"""A run is on its way if less than this share is left of what it missed at a third of its steps."""
 
 
 def three(optimizer: str, parameterization: str = "W", **other: int) -> Callable[[int], list[Case]]:
@@ -78,26 +78,27 @@ def last_matrices(
         optimizer: The optimizer, where the case names none.
     """
     steps = STEPS if case.steps is None else case.steps
-    record = sorted({steps // 3, steps})
+    record = [steps // 3, steps]
     run = trained(case, seed, steps=steps, optimizer=optimizer, record=record, weights="all")
-    return run.data["W"].transpose("instance", "seed", run.axis, ...).to_numpy()[0, 0, -2:]
+    W = run.data["W"].transpose("instance", "seed", run.axis, ...)
+    return W.sel({run.axis: record}).to_numpy()[0, 0]
 
 
 def missing_margin(matrices: Float[np.ndarray, "2 d e"], case: Case, norm: Geometry) -> Measurement:
     """One less the margin of the last W over the largest, of the tokens that it attends to most.
 
-    A run that is still coming nearer may end anywhere below, down to zero.
+    At which rate runs come nearer is not known in general. So one that is still on its way may end
+    anywhere below, and its interval begins at zero.
     """
     solution = case.solution(norm, attended(case, matrices[-1]))
     if not 0 < float(solution.value) < np.inf:
         return Measurement(np.nan, 0, {"margin problem": str(solution.status)})
     before, now = (1 - margin_ratios(matrices, solution)).tolist()
-    details = {"after a third of the steps": before, "spectral norm of W": _norm(matrices[-1])}
+    details = {
+        "after a third of the steps": before,
+        "spectral norm of W": float(np.linalg.norm(matrices[-1], 2)),
+    }
     return Measurement(now, 1, details, (0.0, now) if now < _AT_REST * before else None)
-
-
-def _norm(W: Float[np.ndarray, "d e"]) -> float:
-    return float(np.linalg.norm(W, 2))
 
 
 def margin_claim(
