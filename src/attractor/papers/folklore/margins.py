@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -28,25 +29,30 @@ _AT_REST = 0.9
 """A run is on its way if less than this share is left of what it missed at a third of its steps."""
 
 
-def three(optimizer: str, parameterization: str = "W", **other: int) -> Callable[[int], list[Case]]:
-    """Three random data sets, to be trained by an optimizer."""
+def three(
+    optimizer: str, parameterization: str = "W", **other: Any
+) -> Callable[[int], Sequence[Case]]:
+    """Three random data sets, with how to train on them, as ``trained_tokens`` takes it."""
 
-    def data(seed: int) -> list[Case]:
-        return [trained_tokens(each, optimizer, parameterization, **other) for each in _three(seed)]
+    def data(seed: int) -> Sequence[Case]:
+        return [
+            trained_tokens(number, optimizer, parameterization, **other)
+            for number in range(seed, seed + 3)
+        ]
 
     return data
 
 
-def _three(seed: int) -> range:
-    return range(seed, seed + 3)
-
-
 def trained_tokens(
-    seed: int, optimizer: str, parameterization: str = "W", *, steps: int = STEPS
+    seed: int,
+    optimizer: str,
+    parameterization: str = "W",
+    *,
+    steps: int = STEPS,
+    size: tuple[int, int, int] = SIZE,
 ) -> Case:
     """Random unit tokens, with how to train on them."""
-    how = {"optimizer": optimizer, "steps": steps}
-    case = random_unit_tokens(seed, SIZE, parameterization, **how)
+    case = random_unit_tokens(seed, size, parameterization, optimizer=optimizer, steps=steps)
     return case.replace(about=f"{case.about}, {optimizer}")
 
 

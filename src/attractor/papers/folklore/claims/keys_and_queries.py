@@ -24,7 +24,7 @@ ANY_OPTIMIZER = margin_claim(
     "training keys and queries takes W to the largest margin in the nuclear norm, by Adam too",
     Nuclear(),
     Frobenius(),
-    three(_ADAM, "KQ"),
+    three(_ADAM, "KQ", size=(4, 4, 6)),
     assuming("KQ", "normalized gradient descent", "Adam, eps = 0"),
     optimizer=_DESCENT,
     statement="keys and queries favor the nuclear norm, whatever they are trained by",

@@ -54,7 +54,8 @@ LOW_RANK = CLAIMS.claim(
 
 
 def _decayed(seed: int) -> list[Case]:
-    return [*three(_DECAYED, "KQ", steps=_STEPS)(seed), *three(_UNTIL, "KQ", steps=_STEPS)(seed)]
+    ended, kept = (three(how, "KQ", steps=_STEPS)(seed) for how in (_UNTIL, _DECAYED))
+    return [*ended, *kept]
 
 
 NUCLEAR_MARGIN = margin_claim(
