@@ -31,7 +31,7 @@ SIGN_MOMENTUM = margin_claim(
     assuming("W", "sign momentum"),
     optimizer=_SIGN_MOMENTUM,
     statement="momentum leaves the margin of sign descent as it is",
-    note="as long as step / (1 - decay) is below about 1.3 in the mean over data sets",
+    note="as long as step / (1 - decay), here 0.3, is below about 0.65",
 )
 LION = margin_claim(
     "lion-margin",
