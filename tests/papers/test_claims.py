@@ -32,6 +32,7 @@ LONG = (
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 OWN_WRONG_ONE = {
+    "folklore/decaying-steps-reach-the-margin": "neighboring exponents lead there as well",
     "folklore/weight-decay-low-rank": "with twice the weight decay the rank is low as well",
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
@@ -68,7 +69,6 @@ OWN_WRONG_ONE = {
 TURNED_BY = {"max-margin/no-stationary-point": 2.1}
 """Angles by which to turn directions where all near the right one have what is claimed."""
 ONE_SIDED = {
-    "folklore/decaying-steps-reach-the-margin",
     "transformers-as-svms/concave-head",
     *(
         f"large-prompt/{part}-concentration{end}"

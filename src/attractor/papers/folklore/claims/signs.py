@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Lp
-from attractor.papers.claim import Comparison, Exponent, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.folklore.claims import CLAIMS
 from attractor.papers.folklore.margins import (
     REASON,
@@ -63,9 +63,9 @@ DECAYING_STEPS = CLAIMS.claim(
     contrast=Comparison(
         "1 - margin of W over the largest one in the l_inf norm, for steps that decay like t^-a",
         _missing,
-        lambda case, seed: Exponent(0.5),
+        lambda case, seed: 0.5,
         "the same for steps that stay as they begin",
-        lambda case, seed: Exponent(0.0),
+        lambda case, seed: 0.0,
         bound=0.1,
         reason=REASON,
     ),
