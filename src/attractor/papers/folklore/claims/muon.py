@@ -34,6 +34,6 @@ EXACT_MUON = margin_claim(
     _ASSUMPTIONS,
     optimizer=_EXACT,
     statement="Muon with exact polar factors maximizes the spectral margin",
-    note="as long as step / (1 - momentum), here 1, is below about 2.7: with a momentum of 0.95 some "
-    "data sets stay at 0.7 to 0.9",
+    note="as long as step / (1 - momentum), here 1, is below about 2.7: with a momentum of 0.95 "
+    "some data sets stay at 0.7 to 0.9",
 )
