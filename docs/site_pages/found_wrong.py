@@ -17,10 +17,11 @@ FILES = "data/counterexamples"
 _PREAMBLE = """\
 # What we found wrong
 
-{claims} claims say what the papers say, each so that a command can check it
-([all of them](papers/index.md)). Nearly all hold. Here are the statements that do not, as printed
-or as one readily reads them, and figures that show something else than they are drawn for. None
-takes away from what the papers are about: the main theorem of each holds wherever it was tried.
+{claims} claims say what the papers say, and what is believed of optimizers, each so that a command
+can check it ([all of them](papers/index.md)). Nearly all hold. Here are the statements that do not,
+as printed or as one readily reads them, figures that show something else than they are drawn for,
+and, last, beliefs. None takes away from what the papers are about: the main theorem of each holds
+wherever it was tried.
 
 Where the words of a statement were not at hand it is said how it was read. We may be wrong as well:
 each item has a command that shows it, and mostly a file, so that nothing has to be believed. Files
@@ -38,7 +39,7 @@ class Found:
         paper: The name of the paper.
         title: What it is, in a few words.
         about: The claims and figures that measure it.
-        printed: What a reader finds in the paper.
+        printed: What a reader finds in the paper; of folklore, what is believed.
         true: What is so.
         shown: Where one sees it: a counterexample in words.
         command: The command that shows it.
@@ -104,7 +105,8 @@ def found_wrong_page(docs: Path) -> str:
 
 def _section(one: Found) -> str:
     text = f"### {one.title}\n\n"
-    for label, words in (("Printed", one.printed), ("True", one.true), ("Seen", one.shown)):
+    said = "Printed" if PAPERS[one.paper].authors else "Believed"
+    for label, words in ((said, one.printed), ("True", one.true), ("Seen", one.shown)):
         text += f"**{label}.** {words.strip()}\n\n"
     if one.file:
         text += f"The file: [{one.file}](../{FILES}/{one.file}).\n\n"

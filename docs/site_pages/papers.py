@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attractor.papers import PAPERS, Claim, PaperFigure, all_claims, all_figures
+from attractor.papers import PAPERS, Claim, Paper, PaperFigure, all_claims, all_figures
 from attractor.papers.registry import PACKAGES
 from attractor.papers.statement import all_statements, by_paper
 
@@ -31,7 +31,7 @@ def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
         rows += f"| [{PAPERS[name].title}]({name}.md) | {claims} | {figures} |\n"
     index = (
         "# Papers\n\nStatements and experiments of each paper, and of papers beside it, that one "
-        "command checks.\n\n"
+        "command checks; last, folklore: what is believed and in no paper.\n\n"
         f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
         "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
         "figure ([how](../../claims.md)); [Against the published figures]"
@@ -50,13 +50,7 @@ def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def _page(folder: str, found: Mapping[str, str]) -> str:
     paper = PAPERS[folder]
-    names = [" ".join(reversed(one.split(", "))) for one in paper.authors.split(" and ")]
-    text = f"# {paper.title}\n\n{', '.join(names)} ({paper.year})"
-    text += (
-        f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}).\n\n"
-        if paper.arxiv
-        else ".\n\n"
-    )
+    text = f"# {paper.title}\n\n{_authorship(paper)}.\n\n"
     text += f"{_PREAMBLE}\n```\nattractor claims --of {folder} --out claims/\n```\n\n"
     text += "## Statements\n\n"
     for each, statements in by_paper(all_statements(folder)).items():
@@ -74,10 +68,20 @@ def _page(folder: str, found: Mapping[str, str]) -> str:
         text += "\n"
     text += "## Claims\n\n"
     text += "".join(_claim(one, found.get(one.name)) for one in all_claims(folder).values())
-    text += "## Figures\n\n"
+    figures = all_figures(folder).values()
+    text += "## Figures\n\n" * bool(figures)
     only = {name: link for name, link in found.items() if name not in all_claims()}
-    text += "".join(_figure(one, only.get(one.name)) for one in all_figures(folder).values())
+    text += "".join(_figure(one, only.get(one.name)) for one in figures)
     return text
+
+
+def _authorship(paper: Paper) -> str:
+    """Who wrote it, when, and where it is found."""
+    if not paper.authors:
+        return "Said by many and, of attention, proved by nobody that we know of"
+    names = [" ".join(reversed(one.split(", "))) for one in paper.authors.split(" and ")]
+    place = f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv})" if paper.arxiv else ""
+    return f"{', '.join(names)} ({paper.year}){place}"
 
 
 def link_to(name: str, folder: str = "papers/") -> str:

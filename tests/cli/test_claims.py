@@ -33,7 +33,7 @@ def test_lists_statements_with_what_checks_them(run, run_json):
     assert "Lemma 3: equal logits" in text and "claim next-token/equal-other-logits" in text
     assert "not checked: that losses fall" in text and "Support Vector Machines" not in text
     found, result = run_json("claims", "--statements")
-    assert result.exit_code == 0 and len({one["paper"] for one in found["statements"]}) == 15
+    assert result.exit_code == 0 and len({one["paper"] for one in found["statements"]}) == 16
     _, refused = run_json("claims", "--statements", "--all")
     assert refused.exit_code == 2
 

@@ -28,9 +28,12 @@ LONG = (
     "large-prompt/trained-limit",
     "large-prompt/trained-risk-limit",
     "large-prompt/trajectory-stability",
+    *(name for name in CLAIMS if name.startswith("folklore/") and "low-rank" not in name),
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 OWN_WRONG_ONE = {
+    "folklore/decaying-steps-reach-the-margin": "neighboring exponents lead there as well",
+    "folklore/weight-decay-low-rank": "with twice the weight decay the rank is low as well",
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
     "large-prompt/one-head-gap": "no heads at all miss what one head misses",

@@ -11,7 +11,14 @@ from attractor.papers.registry import figures_in
 @pytest.mark.parametrize("folder", ["claims", "figures"])
 @pytest.mark.parametrize(
     "paper",
-    ["max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt"],
+    [
+        "max_margin",
+        "transformers_as_svms",
+        "mirror_descent",
+        "next_token",
+        "large_prompt",
+        "folklore",
+    ],
 )
 def test_every_module_is_in_the_list(paper, folder):
     room = importlib.import_module(f"attractor.papers.{paper}.{folder}")

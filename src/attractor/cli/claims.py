@@ -159,7 +159,7 @@ def claims(
                 raise stopped
             current.unwritten("A report, with the data on which claims fail")
             return
-        source = "The papers' own data." if data is None else f"Data: {data.name}"
+        source = "The claims' own data." if data is None else f"Data: {data.name}"
         summary = write_claims_report(
             out, results, source=source, hypotheses=tables, statements=statements_of,
             provenance=claims_provenance([one.claim.name for one in found], cases, seed),

@@ -61,7 +61,8 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
         words += f" ({low:.3g} to {high:.3g})" if low <= high else " (too few for an interval)"
     limit = f"{claim.conclusion.sense} {claim.conclusion.bound:.4g} expected"
     if not claim.conclusion.settled_by(measured):
-        reason = f"{words}, which does not leave out {claim.conclusion.bound:g}: more data would"
+        bound = f"{claim.conclusion.bound:g}"
+        reason = f"{words}, which does not leave out {bound}: more data or a longer run would"
         return Finding(claim, case, Outcome.NOT_SETTLED, reason, checks, measured)
     if not claim.conclusion.met_by(measured):
         reason = f"{words}, {limit}"

@@ -32,7 +32,7 @@ class Outcome(enum.Enum):
     FAILS = "fails"
     """The assumptions are met, and the conclusion is measured to be false."""
     NOT_SETTLED = "not settled"
-    """The interval of an estimate has the bound inside: more data would say."""
+    """The interval of an estimate has the bound inside: more data, or a longer run, would say."""
     ASSUMPTION_NOT_MET = "assumption not met"
     """The data do not meet a hypothesis, so that nothing was measured."""
     VACUOUS = "vacuous here"
@@ -190,7 +190,7 @@ class Comparison(Generic[Data, Object]):
 
 @dataclass(frozen=True)
 class Claim(Generic[Data]):
-    """A statement of a paper, with everything needed to check it on data.
+    """A statement of a paper, or of folklore, with everything needed to check it on data.
 
     Attributes:
         name: ``paper/name``.

@@ -15,16 +15,16 @@ class Paper:
     Attributes:
         name: Its name in this library.
         title: Its title.
-        authors: Its authors, as BibTeX wants them.
-        year: Of its first version.
+        authors: Its authors, as BibTeX wants them; empty for folklore, which has none.
+        year: Of its first version; None for folklore.
         arxiv: Its number on arXiv; empty if it is not there.
     """
 
     name: str
     title: str
-    authors: str
-    year: int
-    arxiv: str
+    authors: str = ""
+    year: int | None = None
+    arxiv: str = ""
 
     @property
     def citation(self) -> str:
@@ -34,14 +34,16 @@ class Paper:
     def bibtex(self, statement: str = "") -> str:
         """A BibTeX entry; ``statement`` names the part of the paper that is cited."""
         check_kinds(statement=(statement, str))
-        note = f",\n  note = {{{statement}}}" if statement else ""
-        place = (
-            f",\n  eprint = {{{self.arxiv}}},\n  archivePrefix = {{arXiv}}" if self.arxiv else ""
-        )
-        return (
-            f"@misc{{{self.name},\n  title = {{{self.title}}},\n  author = {{{self.authors}}},\n"
-            f"  year = {{{self.year}}}{place}{note}\n}}"
-        )
+        fields = {
+            "title": self.title,
+            "author": self.authors,
+            "year": self.year,
+            "eprint": self.arxiv,
+            "archivePrefix": self.arxiv and "arXiv",
+            "note": statement,
+        }
+        lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
+        return f"@misc{{{self.name},\n" + ",\n".join(lines) + "\n}"
 
 
 MAX_MARGIN = Paper(
@@ -150,8 +152,9 @@ PRECONDITIONED_DESCENT = Paper(
     2023,
     "2306.00297",
 )
+FOLKLORE = Paper("folklore", "Folklore: what is believed of optimizers of attention")
 PAPERS = {each.name: each for each in tuple(vars().values()) if isinstance(each, Paper)}
-"""The papers above by name, in that order."""
+"""The papers above by name, in that order; folklore, which has no paper, comes last."""
 
 
 def get_paper(name: str) -> Paper:

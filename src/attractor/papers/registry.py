@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 Named = TypeVar("Named", Claim, PaperFigure)
 OfPaper = TypeVar("OfPaper", "Claim", "PaperFigure", "Statement")
 
-PACKAGES = ("max_margin", "transformers_as_svms", "mirror_descent", "next_token", "large_prompt")
+PACKAGES = (
+    "max_margin",
+    "transformers_as_svms",
+    "mirror_descent",
+    "next_token",
+    "large_prompt",
+    "folklore",
+)
 """Where the papers' claims, figures and statements lie, in the order of the papers."""
 
 

@@ -66,7 +66,8 @@ def test_an_order_is_settled_only_where_the_interval_leaves_out_none(differences
 def test_the_interval_is_said_in_words(first, words):
     case = with_accuracies(GENERALIZATION, first, np.full(len(first), 0.75))
     said = (
-        f"mean over seeds of test accuracy of p = 1.1 less that of p = 2 {words}: more data would"
+        f"mean over seeds of test accuracy of p = 1.1 less that of p = 2 {words}: more data or "
+        "a longer run would"
     )
     assert examine(GENERALIZATION, case).reason == said
 

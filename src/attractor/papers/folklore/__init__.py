@@ -1,0 +1,1 @@
+"""Folklore, of no paper: what is believed of where optimizers take attention."""

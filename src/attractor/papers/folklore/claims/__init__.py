@@ -1,0 +1,9 @@
+"""Its claims."""
+
+from attractor.files.case import Case
+from attractor.papers.claim import Claims
+from attractor.papers.paper import FOLKLORE
+
+CLAIMS = Claims(FOLKLORE, Case)
+
+ORDER = ("muon", "adam", "signs", "keys_and_queries", "weight_decay")

@@ -1,0 +1,3 @@
+"""No figures: nothing of it is published."""
+
+ORDER = ()

@@ -1,0 +1,160 @@
+"""Claims that an optimizer takes W to the largest margin in a norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.files.case import Case
+from attractor.geometry import Geometry
+from attractor.papers.assumption import Assumption
+from attractor.papers.claim import Claim, Comparison, Measurement
+from attractor.papers.folklore.claims import CLAIMS
+from attractor.papers.hypotheses import SCORES_DIFFER, trained_by, trains
+from attractor.papers.measurements.attended import attended
+from attractor.papers.measurements.directions import trained
+from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+
+STEPS = 10_000
+SIZE = (6, 8, 10)
+BOUND = 0.05
+REASON = (
+    "what is left where a run arrives, like one over the sum of its step sizes; norms differ by .15"
+)
+_AT_REST = 0.9
+"""A run is on its way if less than this share is left of what it missed at a third of its steps."""
+
+
+def three(
+    optimizer: str, parameterization: str = "W", **other: Any
+) -> Callable[[int], Sequence[Case]]:
+    """Three random data sets, with how to train on them, as ``trained_tokens`` takes it."""
+
+    def data(seed: int) -> Sequence[Case]:
+        return [
+            trained_tokens(number, optimizer, parameterization, **other)
+            for number in range(seed, seed + 3)
+        ]
+
+    return data
+
+
+def trained_tokens(
+    seed: int,
+    optimizer: str,
+    parameterization: str = "W",
+    *,
+    steps: int = STEPS,
+    size: tuple[int, int, int] = SIZE,
+) -> Case:
+    """Random unit tokens, with how to train on them."""
+    case = random_unit_tokens(seed, size, parameterization, optimizer=optimizer, steps=steps)
+    return case.replace(about=f"{case.about}, {optimizer}")
+
+
+def assuming(parameterization: str, *optimizers: str) -> tuple[Assumption[Case], ...]:
+    """The hypotheses: what is trained, by which optimizers, and that some token is better."""
+    other = "greedy coordinate descent:learning_rate=0.1"
+    equal = [[[1.0, 0], [0, 1]]]
+    return (
+        trains(parameterization),
+        trained_by(*optimizers).broken_by(
+            lambda: random_unit_tokens(0, parameterization=parameterization, optimizer=other)
+        ),
+        SCORES_DIFFER.broken_by(
+            lambda: Case.from_scores(
+                equal, [[1.0, 1.0]], queries=[[1.0, 0]], parameterization=parameterization
+            )
+        ),
+    )
+
+
+def last_matrices(
+    case: Case, seed: int, optimizer: str | None = None
+) -> Float[np.ndarray, "2 d e"]:
+    """W after a third of the steps, and at the end.
+
+    Args:
+        case: The data.
+        seed: Names the start.
+        optimizer: The optimizer, where the case names none.
+    """
+    steps = STEPS if case.steps is None else case.steps
+    record = [steps // 3, steps]
+    run = trained(case, seed, steps=steps, optimizer=optimizer, record=record, weights="all")
+    W = run.data["W"].transpose("instance", "seed", run.axis, ...)
+    return W.sel({run.axis: record}).to_numpy()[0, 0]
+
+
+def missing_margin(matrices: Float[np.ndarray, "2 d e"], case: Case, norm: Geometry) -> Measurement:
+    """One less the margin of the last W over the largest, of the tokens that it attends to most.
+
+    At which rate runs come nearer is not known in general. So one that is still on its way may end
+    anywhere below, and its interval begins at zero.
+    """
+    solution = case.solution(norm, attended(case, matrices[-1]))
+    if not 0 < float(solution.value) < np.inf:
+        return Measurement(np.nan, 0, {"margin problem": str(solution.status)})
+    before, now = (1 - margin_ratios(matrices, solution)).tolist()
+    details = {
+        "after a third of the steps": before,
+        "spectral norm of W": float(np.linalg.norm(matrices[-1], 2)),
+    }
+    return Measurement(now, 1, details, (0.0, now) if now < _AT_REST * before else None)
+
+
+def margin_claim(
+    name: str,
+    words: str,
+    geometry: Geometry,
+    wrong: Geometry,
+    data: Callable[[int], Sequence[Case]],
+    assumptions: Sequence[Assumption[Case]],
+    *,
+    optimizer: str,
+    statement: str,
+    note: str,
+    bound: float = BOUND,
+    holding: Callable[[], Case] | None = None,
+) -> Claim[Case]:
+    """A claim on the margin that training ends at.
+
+    Args:
+        name: Its name.
+        words: What is believed, in a line.
+        geometry: The norm.
+        wrong: Another one, for the control.
+        data: Data sets that name their optimizers.
+        assumptions: Its hypotheses.
+        optimizer: The optimizer of data that name none.
+        statement: The subject.
+        note: What came of it.
+        bound: How much of the largest margin may be missing.
+        holding: Data where it holds, if not on the first.
+    """
+
+    def measure(case: Case, seed: int, norm: Geometry) -> Measurement:
+        return missing_margin(last_matrices(case, seed, optimizer), case, norm)
+
+    return CLAIMS.claim(
+        name,
+        words,
+        statement=statement,
+        assuming=assumptions,
+        contrast=Comparison(
+            f"1 - margin of W over the largest one in the {geometry.name} norm",
+            measure,
+            lambda case, seed: geometry,
+            f"the same in the {wrong.name} norm",
+            lambda case, seed: wrong,
+            bound=bound,
+            reason=REASON,
+        ),
+        data=data,
+        holding=holding,
+        note=note,
+    )
