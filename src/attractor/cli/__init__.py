@@ -20,7 +20,7 @@ def main() -> None:
     interruption.take_charge()
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
-    gc.set_threshold(100_000)
+    gc.set_threshold(400_000)
     from attractor.cli.application import app
 
     try:
