@@ -4,7 +4,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from attractor.margin import MarginProblem, _solve, solve
+from attractor.margin import MarginProblem, _solve, solve, solved_once as solved_once_module
 from attractor.margin.solved_once import solved_once
 from attractor.threads import use_threads
 
@@ -88,3 +88,21 @@ def test_inner_blocks_and_threads_share_and_nothing_is_kept_after(problem, solve
         assert sum(solved) == 12
     solve(problem)
     assert sum(solved) == 18
+
+
+def test_uniqueness_is_judged_once_for_solutions_of_the_same_bits(problem, monkeypatch):
+    judged, uniqueness_of = [], solved_once_module.uniqueness_of
+    monkeypatch.setattr(
+        solved_once_module,
+        "uniqueness_of",
+        lambda *arguments: judged.append(None) or uniqueness_of(*arguments),
+    )
+    alone = solve(problem, "nuclear").uniqueness
+    with solved_once():
+        first, again, other = (solve(problem, norm) for norm in ("nuclear", "nuclear", "l_1"))
+        assert np.array_equal(first.uniqueness, alone)
+        assert len(judged) == len(problem)
+        assert np.array_equal(again.uniqueness, alone)
+        assert len(judged) == len(problem)
+        assert len(other.uniqueness) == len(problem)
+        assert len(judged) == 2 * len(problem)

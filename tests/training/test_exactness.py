@@ -95,6 +95,10 @@ class CountsIncreases(AttentionTraining):
     def _loss(self, W, data):
         return mean_loss(self.parameterization, self.loss, W, data.head, data.rows)
 
+    @property
+    def recorders(self):
+        return (self,)
+
     def record(self, state, data):
         return super().record(state[0], data) | {"increases": state[1]}
 

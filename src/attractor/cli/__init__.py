@@ -20,12 +20,13 @@ def main() -> None:
     interruption.take_charge()
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
-    gc.set_threshold(100_000)
+    gc.set_threshold(400_000)
     from attractor.cli.application import app
 
     try:
         app()
     except SystemExit as ended:
+        gc.freeze()  # to look for cycles once more, at the very end, takes half a second
         sys.exit(interruption.exit_code() or ended.code)
 
 

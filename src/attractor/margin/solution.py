@@ -17,6 +17,7 @@ from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.rank import RankEvidence, certified_rank
+from attractor.margin.solved_once import memory
 from attractor.margin.uniqueness import Uniqueness, uniqueness_of
 from attractor.records import Plotted, Rows, Summary
 
@@ -333,9 +334,10 @@ class Solution(Plotted, Summary):
         problem = self.problem.batched()
         W = self.W.reshape(len(problem), *problem.shape)
         multipliers = self.multipliers.reshape(problem.bounds.shape)
-        gap = self.certificate.gap
+        gap, shared = self.certificate.gap, memory()
+        judge = uniqueness_of if shared is None else shared.uniqueness_of
         return [
-            uniqueness_of(
+            judge(
                 problem[i], W[i], multipliers[i][problem.present[i]], float(gap[i]), self.geometry
             )
             for i in range(len(problem))

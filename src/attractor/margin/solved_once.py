@@ -1,20 +1,22 @@
-"""Instances of margin problems that several calls of ``solve`` share, solved by the first."""
+"""Instances of margin problems that several calls of ``solve`` share, solved and judged once."""
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from attractor.geometry import Geometry
 from attractor.margin.certificate import Certificate
 from attractor.margin.empty_slots import Places, as_places, without_empty_slots
 from attractor.margin.problem import MarginProblem
+from attractor.margin.uniqueness import Uniqueness, uniqueness_of
 
 _MOST_BYTES = 2**28
 """Answers kept in a block; those that come later are not."""
@@ -45,6 +47,7 @@ class Memory:
 
     places: dict[Hashable, tuple[Answers, int]] = field(default_factory=dict)
     size: int = 0
+    others: dict[Hashable, tuple[Uniqueness, np.ndarray | None]] = field(default_factory=dict)
 
     def split(
         self, problem: MarginProblem, blocks: Sequence[Places], *settings: Hashable
@@ -67,6 +70,22 @@ class Memory:
             if not new.all():
                 known.append((numbers[~new], _rows([one for one in found if one is not None])))
         return left, known
+
+    def uniqueness_of(
+        self,
+        problem: MarginProblem,
+        W: Float[np.ndarray, "d e"],
+        multipliers: Float[np.ndarray, "m"],
+        gap: float,
+        geometry: Geometry,
+    ) -> tuple[Uniqueness, Float[np.ndarray, "d e"] | None]:
+        """The same of ``uniqueness_of``, found once for solutions of the same bits."""
+        arrays = problem.left, problem.right, problem.bounds, problem.equality, W, multipliers
+        kind = type(geometry), geometry.name
+        key = (_digest(arrays), problem.left.shape, problem.right.shape, gap, kind)
+        if key not in self.others:
+            self.others[key] = uniqueness_of(problem, W, multipliers, gap, geometry)
+        return self.others[key]
 
     def keep(
         self, problem: MarginProblem, block: Places, answers: Answers, *settings: Hashable
@@ -108,11 +127,15 @@ def _keys(problem: MarginProblem, block: Places, settings: tuple[Hashable, ...])
     part, _ = without_empty_slots(problem, block)
     keys: list[Hashable] = []
     for row in zip(part.left, part.right, part.bounds, part.equality, strict=True):
-        digest = hashlib.blake2b(digest_size=32)
-        for array in row:
-            digest.update(array.tobytes())
-        keys.append((digest.digest(), row[0].shape, row[1].shape, settings))
+        keys.append((_digest(row), row[0].shape, row[1].shape, settings))
     return keys
+
+
+def _digest(arrays: Iterable[np.ndarray]) -> bytes:
+    digest = hashlib.blake2b(digest_size=32)
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.digest()
 
 
 def _rows(places: list[tuple[Answers, int]]) -> Answers:

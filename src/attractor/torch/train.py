@@ -161,7 +161,7 @@ def _gradients(
     """Gradients of all trials as plain arrays, and whether they are other than zero."""
 
     def one(state: AttentionState, data: AttentionData) -> tuple[PyTree, Array]:
-        gradient = training.gradient(state.parameters, data.head, data.rows)
+        gradient = training.recorder.gradient(state.parameters, data.head, data.rows)
         slopes = jax.tree.map(lambda leaf: (leaf.mantissa != 0).any(), gradient)
         read = direction if directions else magnitude
         return read(gradient), jnp.stack(jax.tree.leaves(slopes)).any()

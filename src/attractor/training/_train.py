@@ -18,7 +18,8 @@ from attractor.errors import PrecisionWarning
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
-from attractor.training.attention_training import AttentionTraining, Metric
+from attractor.training.attention_records import Metric
+from attractor.training.attention_training import AttentionTraining
 from attractor.training.checkpoint import Checkpoint
 from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_only
 from attractor.training.mini_batches import check_batches

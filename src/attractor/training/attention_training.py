@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
-from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
-from attractor.attention.entrywise_gradient import entrywise_gradient
+from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
@@ -22,14 +21,18 @@ from attractor.attention.parameterization import (
     Parameterization,
     Parameters,
 )
-from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
-from attractor.attention.scaled import Scaled, log_norm
-from attractor.attention.softmax import softmax_row
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.errors import TrialStatus
 from attractor.geometry import Schatten
+from attractor.training.attention_records import (
+    AttentionRecorder,
+    Metric,
+    NormRecorder,
+    head_of,
+)
 from attractor.training.loop import Objective
 from attractor.training.mini_batches import ORDERS, batch_at
+from attractor.training.objective import Recorder
 from attractor.training.optimizers import Optimizer
 
 
@@ -63,33 +66,6 @@ class AttentionData(NamedTuple):
     head: Head
     key: UInt32[Any, "2"]
     numbers: dict[str, Float[Any, ""]]
-
-
-class Snapshot(NamedTuple):
-    """One trial at a recorded step, the argument of metrics.
-
-    With several attention heads ``W`` and ``probabilities`` have a leading axis of them.
-
-    Attributes:
-        W: The effective attention matrix.
-        parameters: The attention parameters.
-        head: The head.
-        rows: The data set.
-        probabilities: Attention weights.
-        loss: The training loss over the whole data set.
-        log_gradient_norm: Logarithm of the Euclidean norm of its gradient.
-    """
-
-    W: Float[Array, "*attention_head d e"]
-    parameters: PyTree
-    head: Head
-    rows: Rows
-    probabilities: Float[Array, "*attention_head sequence query token"]
-    loss: Float[Array, ""]
-    log_gradient_norm: Float[Array, ""]
-
-
-Metric = Callable[[Snapshot], Array]
 
 
 @dataclass(frozen=True)
@@ -126,12 +102,15 @@ class AttentionTraining(Objective):
         head = data.head if self.parameterization.trains_head else None
         trained: Any = Parameters(attention, head)
         memory = self.optimizer.with_numbers(data.numbers).init(trained)
-        return AttentionState(trained, memory, jnp.zeros((), "int64"), jnp.array(-jnp.inf))
+        optimizer = self.optimizer.at_step(memory)
+        timed = optimizer.log_time_step is not None and not optimizer.decays_weights
+        log_time = jnp.array(-jnp.inf if timed else jnp.nan)
+        return AttentionState(trained, memory, jnp.zeros((), "int64"), log_time)
 
     def step(self, state: AttentionState, data: AttentionData) -> tuple[AttentionState, Array]:
         """Takes one step; returns the new state and its ``TrialStatus``."""
         rows = self._batch(state, data)
-        gradient = self.gradient(state.parameters, data.head, rows)
+        gradient = self.recorder.gradient(state.parameters, data.head, rows)
         further = self._further(state, data, rows)
         optimizer = self.optimizer.with_numbers(data.numbers)
         parameters, memory = optimizer.step(gradient, state.memory, state.parameters, **further)
@@ -155,60 +134,33 @@ class AttentionTraining(Objective):
         kept = jax.tree.map(lambda new, old: jnp.where(terminated, old, new), moved, state)
         return kept, jnp.where(diverged, TrialStatus.DIVERGED, status)
 
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        """What measures a trial: one for all optimizers, and one for those of the same norm."""
+        return self._recorders
+
+    @functools.cached_property
+    def _recorders(self) -> tuple[AttentionRecorder, NormRecorder]:
+        return self.recorder, NormRecorder.of(self.parameterization, self.optimizer)
+
+    @functools.cached_property
+    def recorder(self) -> AttentionRecorder:
+        """What measures all but the norm, and takes gradients."""
+        return AttentionRecorder(
+            self.parameterization, self.loss, self.kernel, self.optimizer.by_entry, self.metrics
+        )
+
     def record(self, state: AttentionState, data: AttentionData) -> dict[str, Array]:
         """Loss, norm, gradient, what is attended to, parameters, and the user's metrics."""
-        attention, head = state.parameters.attention, self._head(state.parameters, data.head)
-        layer, rows = self.parameterization, data.rows
-        gradient = self.gradient(state.parameters, data.head, rows)
-        probabilities = _probabilities(layer, attention, rows)
-        W = layer.effective_matrix(attention)
-        loss = mean_loss(layer, self.loss, attention, head, rows)
-        size = log_norm(gradient)
-        seen = Snapshot(W, attention, head, rows, probabilities, loss, size)
-        optimizer = self.optimizer.at_step(state.memory)
-        timed = optimizer.log_time_step is not None and not optimizer.decays_weights
-        return {
-            "loss": loss,
-            "norm": layer.descended_norm(W, self.optimizer),
-            "log_gradient_norm": size,
-            "log_time": state.log_time if timed else jnp.full_like(state.log_time, jnp.nan),
-            "attended": probabilities.argmax(-1).astype(jnp.int32),
-            "attended_probability": probabilities.max(-1),
-            **self.weights(state.parameters),
-            **{name: _measured(name, metric, seen) for name, metric in self.metrics},
-        }
-
-    def weights(self, parameters: Parameters) -> dict[str, Any]:
-        """Effective matrix, attention parameters and trained head, as named arrays."""
-        arrays = dict(self.parameterization.to_arrays(parameters.attention))
-        arrays["W"] = self.parameterization.effective_matrix(parameters.attention)
-        if parameters.head is not None:
-            arrays |= {f"head_{name}": leaf for name, leaf in _named_leaves(parameters.head)}
-        return arrays
-
-    def _head(self, parameters: Parameters, fixed: Head) -> Head:
-        return fixed if parameters.head is None else parameters.head
-
-    def gradient(self, parameters: Parameters, fixed: Head, rows: Rows) -> PyTree[Scaled]:
-        """The gradient of the loss in all that is trained, with scales by array or by entry.
-
-        Args:
-            parameters: What is trained.
-            fixed: The head where it is not among them.
-            rows: The data set, or a batch of it.
-        """
-        exact = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
-        function = plain_gradient if self.kernel == "plain" else exact
-        head = self._head(parameters, fixed)
-        found = function(self.parameterization, self.loss, parameters.attention, head, rows)
-        return Parameters(found.attention, None if parameters.head is None else found.head)
+        parts = [one.record(*one.seen(state, data)) for one in self._recorders]
+        return functools.reduce(operator.or_, parts)
 
     def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Any]:
         """The further arguments that the optimizer needs beside the gradient."""
         needs, layer = self.optimizer.needs, self.parameterization
         if not needs:
             return {}
-        attention, head = state.parameters.attention, self._head(state.parameters, data.head)
+        attention, head = state.parameters.attention, head_of(state.parameters, data.head)
         found = {}
         if "log_excess" in needs:
             found["log_excess"] = log_excess_loss(layer, self.loss, attention, head, rows)
@@ -225,33 +177,6 @@ class AttentionTraining(Objective):
         sequences = len(data.rows.keys)
         chosen = batch_at(state.step, data.key, sequences, self.batch_size, self.batch_order)
         return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
-
-
-def _probabilities(layer: Parameterization, parameters: PyTree, rows: Rows) -> Array:
-    """Attention weights, with a leading axis of attention heads where parameters have one."""
-    found = [
-        softmax_row(one.scores(own, rows), rows.mask).probabilities
-        for one, own in layer.by_head(parameters)
-    ]
-    return found[0] if layer.attention_heads is None else jnp.stack(found)
-
-
-def _measured(name: str, metric: Metric, seen: Snapshot) -> Array:
-    """The value of a user's metric for a snapshot."""
-    try:
-        return jnp.asarray(metric(seen))
-    except Exception as error:
-        raise InvalidInputError(
-            "metrics",
-            f"{name!r} fails: {type(error).__name__}: {error}",
-            "Return one array of numbers, by functions of jax.numpy",
-        ) from error
-
-
-def _named_leaves(tree: PyTree) -> list[tuple[str, Array]]:
-    """Leaves with their paths, such as ``layers_0_weight``."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return [(jax.tree_util.keystr(path, simple=True, separator="_"), leaf) for path, leaf in leaves]
 
 
 def _any(facts: Callable[..., tuple[Array, ...]], trees: tuple[PyTree, ...]) -> tuple[Array, ...]:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from attractor.errors import TrialStatus
 from attractor.training.compilation import compiled_for
 from attractor.training.footprint import size_of
-from attractor.training.objective import Condition, Objective, status_of
+from attractor.training.objective import Condition, Objective, Recorder, status_of
 
 TrialSource = Callable[[Int[np.ndarray, "block"]], tuple[PyTree, PyTree]]
 """From numbers of trials to their initial states and data, with a leading axis on every leaf."""
@@ -77,15 +77,19 @@ class BlockTrainer:
         return jax.device_put((carry, data), device)
 
     def compile(self, block: Int[np.ndarray, "block"], device: Any) -> None:
-        """Compiles the step for a device, by taking none."""
+        """Compiles what a device needs, by taking no step and measuring."""
         carry, data = self.begin(block, device)
-        jax.block_until_ready(self._advance(carry, data)(carry, data, np.int64(0), np.bool_(True)))
+        advance, record = self._advance(carry, data), self._record(carry, data)
+        jax.block_until_ready((advance(carry, data, np.int64(0)), record(carry)))
 
     def program(self, block: Int[np.ndarray, "block"], device: Any) -> str:
-        """The text of the program that is compiled."""
+        """The text of the programs that are compiled."""
         carry, data = self.begin(block, device)
-        arguments = carry, data, np.int64(0), np.bool_(True)
-        return self._advance(carry, data).lower(*arguments).as_text()
+        texts = [self._advance(carry, data).lower(carry, data, np.int64(0)).as_text()]
+        for recorder in self.objective.recorders:
+            seen = recorder.seen(carry[0], data)
+            texts.append(_compiled_recorder(recorder, seen).lower(*seen).as_text())
+        return "".join(texts)
 
     def train(self, start: BlockProgress, data: PyTree, store: Store) -> Iterator[BlockProgress]:
         """Trains a block to the end.
@@ -100,19 +104,18 @@ class BlockTrainer:
         """
         carry, step, records = start
         last, ahead = int(self.recorded[-1]), 1
-        advance = self._advance(carry, data)
+        advance, record = self._advance(carry, data), self._record(carry, data)
         while records < len(self.recorded):
             goal = int(self.recorded[records])
             target = min(goal, step + ahead)
             called = time.monotonic()
-            carry, measured = advance(carry, data, np.int64(target), np.bool_(target == goal))
+            carry, measured = advance(carry, data, np.int64(target)), None
             if target == goal:
-                carry = self._judged(carry, measured)
+                carry, measured = record(carry)
             ended = bool((np.asarray(carry[2]) != TrialStatus.TRAINED).all())
-            if ended and target < goal:  # nothing moves until the next record, nor after it
-                carry, measured = advance(carry, data, np.int64(goal), np.bool_(True))
-                carry = self._judged(carry, measured)
-            if ended or target == goal:
+            if ended and measured is None:  # nothing moves until the next record, nor after it
+                carry, measured = record(carry)
+            if measured is not None:
                 after = len(self.recorded) if ended else records + 1
                 store(records, after, measured)
                 records = after
@@ -121,6 +124,25 @@ class BlockTrainer:
                 ahead = max(int(ahead * min(growth, _CALL_GROWTH)), 1)
             step = last if ended else target
             yield BlockProgress(carry, step, records)
+
+    def _record(self, carry: PyTree, data: PyTree) -> Callable[[PyTree], Any]:
+        """From a carry to the carry after a record, and to what is recorded."""
+        parts = [
+            (recorder.seen, _compiled_recorder(recorder, recorder.seen(carry[0], data)))
+            for recorder in self.objective.recorders
+        ]
+
+        def record(carry: PyTree) -> tuple[PyTree, dict[str, Array]]:
+            found: dict[str, Array] = {}
+            for seen, program in parts:
+                found |= program(*seen(carry[0], data))
+            measured = dict(sorted(found.items()))
+            if self.stop is not None or self.objective.heeds_records:
+                constants, arrays = (self.objective, self.stop), (carry, measured)
+                carry = compiled_for(_heeding, constants, arrays)(*arrays)
+            return self._judged(carry, measured), measured
+
+        return record
 
     def _judged(self, carry: PyTree, measured: dict[str, Array]) -> PyTree:
         """The carry after a measurement: trials whose loss is undefined have diverged."""
@@ -131,20 +153,14 @@ class BlockTrainer:
         return state, taken, jax.device_put(judged, status.sharding)
 
     def _advance(self, carry: PyTree, data: PyTree) -> Any:
-        constants = (self.objective, self.stop)
         side_by_side = self.objective.side_by_side
-        return compiled_for(_advance, constants, (carry, data), side_by_side=side_by_side)
+        return compiled_for(_advance, (self.objective,), (carry, data), side_by_side=side_by_side)
 
 
 def _advance(
-    objective: Objective,
-    stop: Condition | None,
-    carry: PyTree,
-    data: PyTree,
-    target: Int[Array, ""] | np.int64,
-    recording: Bool[Array, ""] | np.bool_,
-) -> tuple[PyTree, dict[str, Array]]:
-    """Trains a block up to a step and, where that is recorded, measures it there."""
+    objective: Objective, carry: PyTree, data: PyTree, target: Int[Array, ""] | np.int64
+) -> PyTree:
+    """Trains a block up to a step."""
 
     def unfinished(carry: PyTree) -> Array:
         _, taken, status = carry
@@ -159,25 +175,35 @@ def _advance(
 
         return jax.lax.while_loop(unfinished, step, carry)
 
-    def measure(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(train)(carry, data)
+
+
+def _compiled_recorder(recorder: Recorder, seen: tuple[PyTree, ...]) -> Any:
+    return compiled_for(_record, (recorder,), seen, brief=True)
+
+
+def _record(recorder: Recorder, *seen: PyTree) -> dict[str, Array]:
+    """Measures a block."""
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(recorder.record)(*seen)
+
+
+def _heeding(
+    objective: Objective, stop: Condition | None, carry: PyTree, measured: dict[str, Array]
+) -> PyTree:
+    """The carry of a block after a record that its objective, or the condition to stop, heeds."""
+
+    def heed(carry: PyTree, measured: dict[str, Array]) -> PyTree:
         state, taken, status = carry
-        measured = objective.record(state, data)
         state = objective.recorded(state, measured)
         if stop is not None:
             met = jnp.asarray(stop(measured)) & (status == TrialStatus.TRAINED)
             status = jnp.where(met, jnp.int32(TrialStatus.STOPPED), status)
-        return (state, taken, status), measured
-
-    # Traced once for both branches: JAX remembers what it traced of a jitted function.
-    measure_all = jax.jit(jax.vmap(measure), inline=True)
-
-    def skip(carry: PyTree, data: PyTree) -> tuple[PyTree, dict[str, Array]]:
-        _, measured = jax.eval_shape(measure_all, carry, data)
-        return carry, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
+        return state, taken, status
 
     with jax.default_matmul_precision("highest"):
-        carry = jax.vmap(train)(carry, data)
-        return jax.lax.cond(recording, measure_all, skip, carry, data)
+        return jax.vmap(heed)(carry, measured)
 
 
 def block_size(objective: Objective, state: PyTree, data: PyTree, platform: str) -> int:

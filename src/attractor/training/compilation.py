@@ -32,8 +32,13 @@ _SIDE_BY_SIDE_ON_CPU = _ON_CPU | {
     # Numbers of 25 trials fill three of the widest registers there are.
     "xla_cpu_prefer_vector_width": 512,
 }
+_BRIEF_ON_CPU = {
+    # The same instructions but for their order, found in four fifths of the time.
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 _MOST_KEPT = 120
-"""Programs kept: those of 40 runs of different shapes or optimizers, which have three each and take
+"""Programs kept: those of 30 runs of different shapes or norms, which have four each and take
 10 MB together."""
 
 
@@ -60,6 +65,7 @@ def compiled_for(
     arrays: PyTree,
     *,
     side_by_side: bool = False,
+    brief: bool = False,
 ) -> Any:
     """A function of constants and arrays, compiled the best way for blocks of a size.
 
@@ -69,6 +75,7 @@ def compiled_for(
         arrays: The next of its arguments, JAX arrays, all with a leading axis of trials.
         side_by_side: Whether most of the work is on numbers of all trials side by side, and not on
             the rows of a trial.
+        brief: Whether it is compiled longer than it runs.
 
     Returns:
         A function, compiled by JAX, of the arguments after the constants.
@@ -80,6 +87,8 @@ def compiled_for(
     options = _SMALL_ON_CPU if largest <= _SMALL_MATRIX else _ON_CPU
     if side_by_side:
         options = _SIDE_BY_SIDE_ON_CPU
+    if brief:
+        options = options | _BRIEF_ON_CPU
     return kept_program(function, constants, arrays, options)
 
 

@@ -248,7 +248,7 @@ def weights_kept_at_end_only(
     """
     with double_precision():
         state, _ = trials(np.zeros(1, dtype=np.int64))
-        shapes = jax.eval_shape(jax.vmap(training.weights), state.parameters)
+        shapes = jax.eval_shape(jax.vmap(training.recorder.weights), state.parameters)
     size = count * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes.values())
     everything = weights == "all" or (weights == "auto" and size <= _WEIGHTS_BYTES)
     return frozenset() if everything else frozenset(shapes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,22 @@ _WITHOUT_A_WORD_OF_NAN = (
     TrialStatus.BELOW_ROUNDING,
 )
 Condition = Callable[[dict[str, Array]], Array]
+
+
+class Recorder(Protocol):
+    """Measures a part of what is recorded. It is hashable, and equal ones share compiled code.
+
+    Runs of several objectives, by different optimizers perhaps, may have one in common.
+    """
+
+    def seen(self, state: PyTree, data: PyTree) -> tuple[PyTree, ...]:
+        """What it measures, out of the state and the data of one trial, or of many."""
+        ...
+
+    @property
+    def record(self) -> Callable[..., dict[str, Array]]:
+        """Measures one trial, given what is seen of it."""
+        ...
 
 
 class Objective(abc.ABC):
@@ -49,6 +65,20 @@ class Objective(abc.ABC):
     def side_by_side(self) -> bool:
         """Whether most of a step is work on numbers of all trials side by side."""
         return False
+
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        """What measures a trial, each some of the names of ``record``; by default itself, all."""
+        return (self,)
+
+    def seen(self, state: PyTree, data: PyTree) -> tuple[PyTree, PyTree]:
+        """What ``record`` measures: everything."""
+        return state, data
+
+    @property
+    def heeds_records(self) -> bool:
+        """Whether training goes on from another state after a record."""
+        return type(self).recorded is not Objective.recorded
 
     def recorded(self, state: PyTree, measured: dict[str, Array]) -> PyTree:
         """Hook called after each record; returns the state to continue from, unchanged by default.

@@ -14,7 +14,7 @@ from attractor.checks import check_kind, check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.storage import check_replaceable
 from attractor.tokens import Tokens
-from attractor.training.attention_training import Metric
+from attractor.training.attention_records import Metric
 from attractor.training.checkpoint import MARKER
 from attractor.training.optimizers import Optimizer
 from attractor.training.trajectory import RECORDED

@@ -15,7 +15,8 @@ from attractor.geometry import Frobenius
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import validation
-from attractor.training.attention_training import AttentionTraining, Metric
+from attractor.training.attention_records import Metric
+from attractor.training.attention_training import AttentionTraining
 from attractor.training.flow.records import flow_records
 from attractor.training.inputs import check_inputs, weights_kept_at_end_only
 from attractor.training.optimizers import gradient_descent

@@ -61,7 +61,9 @@ class Motion:
 
         An exactly zero gradient has a zero vector and a length of minus infinity.
         """
-        gradient = self.training.gradient(self.parameters(point), self.data.head, self.data.rows)
+        gradient = self.training.recorder.gradient(
+            self.parameters(point), self.data.head, self.data.rows
+        )
         flat = ravel_pytree(direction(gradient))[0]
         lost = log_norm(gradient) - _log_length(flat)  # what the direction leaves out
         moved = flat / self.unit
