@@ -200,7 +200,9 @@ class AttentionTraining(Objective):
         exact = entrywise_gradient if self.optimizer.by_entry else scaled_gradient
         function = plain_gradient if self.kernel == "plain" else exact
         head = self._head(parameters, fixed)
-        found = function(self.parameterization, self.loss, parameters.attention, head, rows)
+        arguments = parameters.attention, head, rows
+        parts = _gradient_parts(function, self.parameterization, self.loss, *arguments)
+        found = jax.tree.map(Scaled, *parts)
         return Parameters(found.attention, None if parameters.head is None else found.head)
 
     def _further(self, state: AttentionState, data: AttentionData, rows: Rows) -> dict[str, Any]:
@@ -225,6 +227,20 @@ class AttentionTraining(Objective):
         sequences = len(data.rows.keys)
         chosen = batch_at(state.step, data.key, sequences, self.batch_size, self.batch_order)
         return jax.tree.map(lambda leaf: leaf[chosen], data.rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _gradient_parts(
+    function: Callable[..., Any], layer: Parameterization, loss: Loss, *arguments: PyTree
+) -> tuple[PyTree, PyTree]:
+    """Mantissas and log scales of the gradient.
+
+    Steps and records both take it, and tracing is most of compiling: a function of its own is
+    traced once for both.
+    """
+    found = function(layer, loss, *arguments)
+    mantissas = jax.tree.map(lambda leaf: leaf.mantissa, found)
+    return mantissas, jax.tree.map(lambda leaf: leaf.log_scale, found)
 
 
 def _probabilities(layer: Parameterization, parameters: PyTree, rows: Rows) -> Array:
