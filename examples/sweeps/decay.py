@@ -4,11 +4,13 @@ Numbers and pictures of that section of docs/sweeps.md, from the stores of the p
 ``decay_*.toml`` and ``newton_schulz.toml``::
 
     python examples/sweeps/decay.py maps --out maps
+    python examples/sweeps/decay.py maps --out maps --refine   # thresholds once more, finer
 
 Fixed beforehand: the threshold is the step size at the first step from which on the mean margin
 ratio over data sets, in the norm of the optimizer without memory, is below 0.75 for good; its
 interval is a bootstrap over data sets. A decay removes the threshold if it lies beyond the largest
-step size that was tried.
+step size that was tried. Thresholds of constant step sizes are measured again on finer grids, of
+five step sizes, each 1.2 times the one before, around that of the plan.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def medians(ratio: xr.DataArray) -> xr.Dataset:
 def thresholds(results: xr.Dataset, memory: tuple[str, ...]) -> xr.Dataset:
     """Where the mean ratio falls below the level for good, by decay, memory and horizon."""
     return at.sweeps.crossings(
-        results, "margin_ratio", RATE, [EXPONENT, *memory, "step"], level=LEVEL
+        results, "margin_ratio", RATE, [EXPONENT, *memory, "step"], level=LEVEL, side="below"
     )
 
 
@@ -66,6 +68,31 @@ def print_thresholds(name: str, found: xr.Dataset, medians_of: xr.Dataset) -> No
             f"{name}: {words}: {row['mean']:.3g} [{row['low']:.3g}, {row['high']:.3g}], "
             f"highest median {highest:.3f}"
         )
+
+
+def refined(name: str, coarse: xr.Dataset, folder: Path) -> xr.Dataset:
+    """Thresholds of constant steps at the last horizon, on grids around those of the plan."""
+    plan = at.sweeps.load_plan(Path(__file__).parent / f"decay_{name}.toml")
+    last = coarse.isel(step=-1).sel({EXPONENT: [0.0]})
+    found = last[["mean", "low", "high"]].copy(deep=True)
+    for point in np.ndindex(last["mean"].shape):
+        middle = float(last["mean"].values[point])
+        if not np.isfinite(middle):
+            continue
+        place = dict(zip(last["mean"].dims, point, strict=True))
+        rates = [float(f"{middle * 1.2**k:.4g}") for k in range(-2, 3)]
+        axes = {RATE: rates} | {axis: [last[axis].values[k].item()] for axis, k in place.items()}
+        grid = at.sweeps.Grid(axes, instances=plan.grid.instances, chunk=plan.grid.chunk)
+        own = folder / f"decay_{name}-{'-'.join(map(str, point))}.zarr"
+        settings = dict(plan.experiment.settings) | {"horizons": [int(last["step"])]}
+        experiment = at.sweeps.built_in("train_and_verify", **settings)
+        at.sweeps.sweep(grid, experiment, own, cluster=2, progress=True)
+        fine = at.sweeps.crossings(
+            at.sweeps.open_sweep(own), "margin_ratio", RATE, [], level=LEVEL, side="below"
+        )
+        for end in found.data_vars:
+            found[end].values[point] = float(fine[end])
+    return found
 
 
 def figure_of(found: dict[str, xr.Dataset]) -> Figure:
@@ -92,8 +119,12 @@ def figure_of(found: dict[str, xr.Dataset]) -> Figure:
         for axes in line[last[EXPONENT].size :]:
             axes.set_axis_off()
         line[0].set_ylabel(title, fontsize=7)
-        line[0].legend(title=", ".join(memory), fontsize=6, title_fontsize=6, loc="lower left")
-    figure.supxlabel(r"step size $\eta_0$ at the first step")
+        beside = line[min(last[EXPONENT].size, columns - 1)]  # where no curve passes
+        beside.legend(
+            *line[0].get_legend_handles_labels(), title=", ".join(memory),
+            loc="upper left", fontsize=6, title_fontsize=6,
+        )  # fmt: skip
+    figure.supxlabel(r"step size $\eta_0$ at the first step", fontsize=8)
     return figure
 
 
@@ -124,6 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stores", type=Path, help="folder of the stores")
     parser.add_argument("--out", type=Path, default=Path("maps"), help="for numbers and pictures")
+    parser.add_argument("--refine", action="store_true", help="thresholds once more, finer")
     given = parser.parse_args()
     given.out.mkdir(exist_ok=True)
     drawn = {}
@@ -138,6 +170,11 @@ def main() -> None:
         results = at.sweeps.open_sweep(store)
         found, ratios = thresholds(results, memory), medians(results["margin_ratio"].load())
         print_thresholds(name, found, ratios)
+        if given.refine:
+            fine = refined(name, found, given.stores)
+            print_thresholds(f"{name}, finer", fine, ratios.isel(step=-1))
+            fine = fine.squeeze(EXPONENT, drop=True)
+            found = found.merge(fine.rename({end: f"finer_{end}" for end in fine.data_vars}))
         kept = xr.merge([ratios, found.rename({n: f"threshold_{n}" for n in found.data_vars})])
         kept.attrs = {"data_sets": results.sizes["instance"], "n": 6, "T": 8, "d": 10}
         save_netcdf(kept, given.out / f"decay_{name}.nc")

@@ -108,13 +108,13 @@ def test_several_measures_are_lines_of_one_picture(run, run_json, plan, tmp_path
 def test_where_an_average_passes_a_level_is_drawn_as_lines(run, run_json, plan, tmp_path):
     run("sweep", plan, "--store", "s.zarr")
     place = ("sweep", "draw", "s.zarr", "--x", "d", "--of", "feasible", "--along", "n")
-    drawn, _ = run_json(*place, "--levels", "0.4")
+    drawn, _ = run_json(*place, "--levels", "0.4", "--side", "above")
     assert drawn["of"] == "feasible" and drawn["trials"] == 36
     summary = json.loads((tmp_path / "attractor-sweep" / "summary.json").read_text())
     assert summary["along"] == "n" and summary["places"] == [2, 4, 8]
     assert [point["d"] for point in summary["points"]] == [2, 3]
     assert run("reproduce", "attractor-sweep/lines.png", "--data", "s.zarr").exit_code == 0
-    for wrong in (("--levels", "0.1,0.5"), ("--y", "n")):
+    for wrong in (("--levels", "0.1,0.5"), ("--y", "n"), ("--side", "left")):
         assert run(*place, *wrong).exit_code == 2
 
 

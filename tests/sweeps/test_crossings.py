@@ -45,6 +45,16 @@ def test_what_comes_back_has_not_passed_yet_and_ends_are_infinite():
     assert up.attrs["description"].endswith("mean share is above 0.5")
 
 
+def test_of_means_that_rise_and_fall_the_side_is_named():
+    """Rising in the sum, where one ends lower than it begins: each leaves the level for good."""
+    curves = [[0, 0.9, 0.8, 0.2, 0.1], [0.6, 0.9, 0.9, 0.8, 0.4], [0.1, 0.4, 0.4, 0.4, 0.3]]
+    found = crossings(results(curves), "share", "time", ["start"], side="below")
+    assert found["mean"].values == pytest.approx([4 * 2**0.5, 8 * 2**0.75, -np.inf])
+    assert found.attrs["description"].endswith("mean share is below 0.5")
+    up = crossings(results(curves), "share", "time", ["start"], side="above")
+    assert up["mean"].values == pytest.approx([np.inf] * 3)
+
+
 def test_values_may_come_in_any_order():
     curve = np.array([[1, 0.8, 0.2, 0.1, 0]])
     order = [3, 0, 4, 2, 1]
@@ -87,6 +97,7 @@ def test_seeds_are_averaged_first_and_what_is_missing_is_left_out():
         ({"along": "time", "axes": []}, "at"),
         ({"along": "time", "level": float("nan")}, "level"),
         ({"along": "time", "resamples": 0}, "resamples"),
+        ({"along": "time", "side": "left"}, "side"),
         ({"along": "start", "axes": ["time"]}, "along"),
     ],
 )

@@ -57,8 +57,9 @@ def test_the_last_measurement_of_a_frozen_block_is_kept_too():
 
 def test_blocks_shrink_only_with_the_memory_of_one_trial():
     small, large = np.zeros(1), np.zeros(2**22 - 1)
-    assert blocks.block_size(small, small) == 25
-    assert blocks.block_size(small, large) == 8
+    assert blocks.block_size(Countdown(), small, small, "cpu") == 25
+    assert blocks.block_size(Countdown(), small, small, "gpu") == 1000
+    assert blocks.block_size(Countdown(), small, large, "gpu") == 8
 
 
 def test_an_error_in_one_block_ends_the_run():

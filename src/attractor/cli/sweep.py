@@ -269,6 +269,14 @@ def draw(
             help="Draw where along this axis the average passes a level for good, as lines.",
         ),
     ] = None,
+    side: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIDE",
+            help="below or above: with --along, the side of the level to end on, for averages that "
+            "rise and fall.",
+        ),
+    ] = None,
     levels: Annotated[
         str | None,
         typer.Option(
@@ -308,6 +316,8 @@ def draw(
         contours = None if levels is None else _levels(levels)
         if along is not None:
             _check_along(y, contours)
+        elif side is not None:
+            raise InvalidInputError("side", "there is no --along", "Give --along AXIS with it")
         names = [name.strip() for name in of.split(",")]
         drawn = [axis for axis in (x, y, lines, panels) if axis is not None]
         points = _points(at or [])
@@ -339,7 +349,7 @@ def draw(
             averages = average_trials(data, names if several else names[0], axes, **how)
         else:
             level = (contours or [0.5])[0]
-            averages = crossings(data, of, along, axes, level=level, **how)
+            averages = crossings(data, of, along, axes, level=level, side=side, **how)
         summary = _averages(averages)
         halves = None if transition is None else located(averages, x, scale=transition)
         if halves is not None:

@@ -128,7 +128,7 @@ class ClassifierTraining(Objective):
     """
 
     defining: ClassVar[tuple[str, ...]] = ("train_loss",)
-    largest_block: ClassVar[int] = 1  # a batch fills the processor; trials run side by side
+    largest_block: ClassVar[int | None] = 1  # a batch fills the processor; trials run side by side
 
     optimizer: Transformation | Callable[[Any], Transformation]
     examples: int

@@ -26,14 +26,16 @@ def crossings(
     axes: Sequence[str] = (),
     *,
     level: float = 0.5,
+    side: str | None = None,
     at: Mapping[str, float | str] | None = None,
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> xr.Dataset:
     """Where along an axis the mean of a measure passes a level for good.
 
-    The mean is that of ``average_trials``. It is to fall, or to rise, as it does from the first
-    value of the axis to the last in the sum over all points. It passes the level between the last
+    The mean is that of ``average_trials``. It is to end below the level, or above it: the side to
+    which it moves from the first value of the axis to the last, in the sum over all points, unless
+    you name the side. It passes the level between the last
     value at which it is not beyond it and the next, by interpolation: on the logarithm where values
     lie more evenly there. A mean that is beyond the level at every value passed it before the
     first: minus infinity. One that is not beyond it at the last has not passed it: infinity.
@@ -46,6 +48,7 @@ def crossings(
         along: The axis, of at least two numbers.
         axes: The axes to keep.
         level: The level.
+        side: ``"below"`` or ``"above"``, for means that rise and fall along the axis.
         at: The value of every other axis that has several.
         confidence: Of the intervals.
         resamples: How often data sets are drawn.
@@ -57,10 +60,12 @@ def crossings(
 
     Raises:
         InvalidInputError: If ``average_trials`` refuses it, the axis has names or a single value,
-            or the mean neither falls nor rises.
+            or the mean neither falls nor rises and no side is given.
     """
     import xarray as xr
 
+    if side is not None:
+        check_choice("side", side, ["below", "above"])
     level, share = check_number("level", level), check_share("confidence", confidence, 0.95)
     count = check_count("resamples", resamples)
     kept = [str(name) for name in check_items("axes", axes, str)]
@@ -72,12 +77,16 @@ def crossings(
             "along", f"{along} has no two numbers", "Name an axis of numbers, such as step"
         )
     places, curves = averages[along].to_numpy().astype(float), averages["mean"].to_numpy()
-    change = float(np.nansum(curves[..., -1] - curves[..., 0]))
-    if not change:
-        raise InvalidInputError(
-            "along", f"{of} neither falls nor rises along {along}", "Name another axis or measure"
-        )
-    sign = np.sign(change)
+    if side is None:
+        change = float(np.nansum(curves[..., -1] - curves[..., 0]))
+        if not change:
+            raise InvalidInputError(
+                "along",
+                f"{of} neither falls nor rises along {along}",
+                "Name another axis or measure",
+            )
+        side = "below" if change < 0 else "above"
+    sign = -1 if side == "below" else 1
     found = np.full((3, *curves.shape[:-1]), np.nan)
     of_each = _of_each(data, of, [*kept, along], at)
     random = generator(0, purpose="data sets drawn anew")
@@ -94,7 +103,6 @@ def crossings(
             passed[1:], [(1 - share) / 2, (1 + share) / 2], method="closest_observation"
         )
         found[(slice(None), *point)] = passed[0], *ends
-    side = "below" if sign < 0 else "above"
     described = f"{along} from which on the mean {of} is {side} {level:g}"
     counts = averages[["measured", "trials"]].sum(along)
     return xr.Dataset(

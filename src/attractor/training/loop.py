@@ -83,7 +83,7 @@ def run(
         )
     if stop is not None:
         check_condition(objective, stop, *one_trial)
-    size = min(objective.largest_block, block_size(*one_trial))
+    size = block_size(objective, *one_trial, _devices()[0].platform)
     needed = footprint(
         objective, *one_trial, trials=count, records=len(recorded), block=size,
         blocks=max(len(_devices()), number_of_threads()), last_only=last_only,

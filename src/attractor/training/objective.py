@@ -26,13 +26,14 @@ class Objective(abc.ABC):
     """An objective of the loop. It is hashable, and equal objectives share one compiled step.
 
     Attributes:
-        largest_block: The most trials that one compiled step moves together.
+        largest_block: The most trials that one compiled step moves together; as many as suit the
+            device, if ``None``.
         copies: About how many copies of the state of a trial a step holds.
         defining: Names of records, of those that there are, without which there is nothing to
             descend: a trial in which one is NaN has diverged, whatever its parameters.
     """
 
-    largest_block: ClassVar[int] = 25
+    largest_block: ClassVar[int | None] = None
     copies: ClassVar[int] = 4
     defining: ClassVar[tuple[str, ...]] = ("loss", "log_gradient_norm")
 

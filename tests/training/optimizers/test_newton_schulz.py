@@ -68,6 +68,25 @@ def best_quintic(low, high):
     return found.x[:3]
 
 
+@pytest.mark.parametrize(
+    ("coefficients", "iterations", "quotient"),
+    [
+        ("muon", 5, 2.952),
+        ("polar-express", 5, 1.614),
+        ("polar-express", 9, 1),
+        ("newton-schulz", 5, 1),
+    ],
+)
+def test_steps_of_no_norm_are_told_from_those_that_may_be(coefficients, iterations, quotient):
+    """Steepest steps of a norm have <u(G), H> <u(H), G> <= <u(G), G> <u(H), H>; G, H diagonal."""
+    angles = np.linspace(1e-3, np.pi / 2 - 1e-3, 2001)
+    values = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    steps = newton_schulz_values(values, coefficients, iterations)
+    own, crossed = (steps * values).sum(-1), steps @ values.T
+    largest = (crossed * crossed.T / np.outer(own, own)).max()
+    assert largest == pytest.approx(quotient, rel=1e-3 if quotient > 1 else 1e-14)
+
+
 def test_polar_express_is_the_best_polynomial_after_those_before():
     """Section 4 of the paper, with its cushion, and the safety factor of its Algorithm 1."""
     low, high, odd = 1e-3, 1.0, np.array([1, 3, 5])

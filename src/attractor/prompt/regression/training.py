@@ -84,7 +84,7 @@ class InContextTraining(Objective):
     """
 
     defining: ClassVar[tuple[str, ...]] = ("risk",)
-    largest_block: ClassVar[int] = 1  # prompts of a step fill the processor already
+    largest_block: ClassVar[int | None] = 1  # prompts of a step fill the processor already
 
     model: Model
     attention: str
