@@ -96,15 +96,18 @@ def compiled(caplog):
 def blank_pictures(monkeypatch):
     """Pictures are made and written, but blank: drawing takes longer than all else of a report.
 
-    For tests of something else, beside one that has the same pictures drawn.
+    For tests of something else, beside one that has the same pictures drawn. Those whose names are
+    put into the set that is returned are drawn.
     """
     from attractor import plots
 
-    save_figure = plots.save_figure
+    save_figure, drawn = plots.save_figure, set()
 
-    def save_blank(figure, *arguments, **options):
-        figure.clear()
-        figure.set_size_inches(0.5, 0.5)
-        save_figure(figure, *arguments, **options)
+    def save_blank(figure, directory, name, **options):
+        if name not in drawn:
+            figure.clear()
+            figure.set_size_inches(0.5, 0.5)
+        save_figure(figure, directory, name, **options)
 
     monkeypatch.setattr(plots, "save_figure", save_blank)
+    return drawn

@@ -85,6 +85,8 @@ def __dir__() -> list[str]:
 
 def _elsewhere(name: str) -> str:
     """In which packages a name is that is looked for here, in words; empty where in none."""
+    if name.startswith("__"):  # what inspecting tools ask of every module: no file need be read
+        return ""
     import re
     from pathlib import Path
 

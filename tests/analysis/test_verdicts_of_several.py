@@ -87,7 +87,8 @@ def test_a_file_whose_values_are_no_numbers_is_refused(run, tmp_path):
         at.Trajectory.load(tmp_path / "run.nc")
 
 
-def test_reports_and_csv_have_every_variant(run, verdict, tmp_path):
+def test_reports_and_csv_have_every_variant(run, verdict, tmp_path, blank_pictures):
+    blank_pictures.add("direction")
     report.write_report(tmp_path / "report", verdict=verdict)
     drawn = (tmp_path / "report" / "direction.svg").read_text()
     assert "decay = 0.95" in drawn.replace("\N{NO-BREAK SPACE}", " ")

@@ -163,6 +163,7 @@ def test_a_hundred_shapes_stay_below_a_bound_of_memory():
     assert float(done.stdout) < 1000
 
 
+@pytest.mark.usefixtures("optimized")  # as above
 def test_a_trial_is_begun_by_the_program_of_a_block_and_random_starts_share_one(compiled):
     release_compiled()
     for dimension in (3, 4):

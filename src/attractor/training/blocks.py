@@ -166,10 +166,14 @@ def _advance(
         _, taken, status = carry
         return (taken < target) & (status == TrialStatus.TRAINED)
 
+    # To make a loop one of a whole block JAX goes through its body again and again, and remembers
+    # what became of a jitted function.
+    step_of_trial = jax.jit(objective.step)
+
     def train(carry: PyTree, data: PyTree) -> PyTree:
         def step(carry: PyTree) -> PyTree:
             state, taken, _ = carry
-            state, status = objective.step(state, data)
+            state, status = step_of_trial(state, data)
             status = status.astype(jnp.int32)
             return state, taken + (status == TrialStatus.TRAINED), status
 
