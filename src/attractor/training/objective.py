@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ _WITHOUT_A_WORD_OF_NAN = (
 Condition = Callable[[dict[str, Array]], Array]
 
 
+@runtime_checkable
 class Recorder(Protocol):
     """Measures a part of what is recorded. It is hashable, and equal ones share compiled code.
 
