@@ -84,6 +84,7 @@ INSIDE = frozenset(
         "attractor.sweeps.Grid.chunk_counts",
         "attractor.sweeps.Grid.chunk_shape",
         "attractor.training.Objective.recorded",
+        "attractor.training.Objective.seen",
         "attractor.training.optimizers.Optimizer.read",
         "attractor.training.optimizers.Optimizer.step",
         "attractor.training.optimizers.register_optimizer",
