@@ -51,8 +51,8 @@ GOOD = {
     "prompt-length": {"error": 0.1, "length": None, "queries": 1000, "seed": 0, "data": True},
     "sweep draw": {
         "x": "n", "of": "feasible", "y": "T", "lines": None, "panels": None, "at": ["d=4"],
-        "along": None, "levels": "0.1,0.5", "side": "below", "transition": "log", "confidence": 0.95,
-        "seed": 0, "data": True,
+        "along": None, "levels": "0.1,0.5", "side": "below", "transition": "log",
+        "confidence": 0.95, "seed": 0, "data": True,
     },
     "verify": {"geometry": "l_1.5", "data": True},
 }  # fmt: skip
