@@ -47,7 +47,7 @@ class Memory:
 
     places: dict[Hashable, tuple[Answers, int]] = field(default_factory=dict)
     size: int = 0
-    others: dict[Hashable, tuple[Uniqueness, np.ndarray | None]] = field(default_factory=dict)
+    judged: dict[Hashable, tuple[Uniqueness, np.ndarray | None]] = field(default_factory=dict)
 
     def split(
         self, problem: MarginProblem, blocks: Sequence[Places], *settings: Hashable
@@ -83,9 +83,9 @@ class Memory:
         arrays = problem.left, problem.right, problem.bounds, problem.equality, W, multipliers
         kind = type(geometry), geometry.name
         key = (_digest(arrays), problem.left.shape, problem.right.shape, gap, kind)
-        if key not in self.others:
-            self.others[key] = uniqueness_of(problem, W, multipliers, gap, geometry)
-        return self.others[key]
+        if key not in self.judged:
+            self.judged[key] = uniqueness_of(problem, W, multipliers, gap, geometry)
+        return self.judged[key]
 
     def keep(
         self, problem: MarginProblem, block: Places, answers: Answers, *settings: Hashable
