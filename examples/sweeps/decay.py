@@ -1,6 +1,6 @@
 """Does a step size that falls keep an optimizer with memory in its norm?
 
-Numbers and pictures of that section of docs/sweeps.md, from the stores of the plans
+Numbers and pictures of that section of docs/maps.md, from the stores of the plans
 ``decay_*.toml`` and ``newton_schulz.toml``::
 
     python examples/sweeps/decay.py maps --out maps

@@ -1,6 +1,6 @@
 """Keys and queries whose weights decay until step T and never again: where does W = K Q^T go?
 
-Numbers and picture of that section of docs/sweeps.md, from the store of ``decay_until.toml``::
+Numbers and picture of that section of docs/maps.md, from the store of ``decay_until.toml``::
 
     python examples/sweeps/decay_until.py decay_until.zarr --out maps
 

@@ -1,6 +1,6 @@
 """Which norm of W = K Q^T does an optimizer of keys and queries favor, and does the gauge matter?
 
-Numbers and picture of that section of docs/sweeps.md, from the store of ``factors.toml``::
+Numbers and picture of that section of docs/maps.md, from the store of ``factors.toml``::
 
     python examples/sweeps/factors.py factors.zarr --out maps
 

@@ -1,6 +1,6 @@
 """Muon on several attention heads: each head made orthogonal by itself, or all of them joined?
 
-Numbers and picture of that section of docs/sweeps.md, from the store of ``heads_muon.toml``::
+Numbers and picture of that section of docs/maps.md, from the store of ``heads_muon.toml``::
 
     python examples/sweeps/heads.py heads_muon.zarr --out maps
 

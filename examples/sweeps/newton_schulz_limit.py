@@ -1,6 +1,6 @@
 """Of which norm is Muon's step with Newton-Schulz coefficients the steepest, and where does it end?
 
-Numbers of that part of docs/sweeps.md::
+Numbers of that part of docs/maps.md::
 
     python examples/sweeps/newton_schulz_limit.py
 

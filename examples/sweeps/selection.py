@@ -1,4 +1,4 @@
-"""The tables of "Which selection wins, and when" in docs/sweeps.md, from the stores of its sweeps.
+"""The tables of "Which selection wins, and when" in docs/maps.md, from the stores of its sweeps.
 
 python examples/sweeps/selection.py FOLDER, after selection.sh, which runs it.
 """

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The sweeps, pictures and tables of "Which selection wins, and when" in docs/sweeps.md. 20 minutes of one core:
+# The sweeps, pictures and tables of "Which selection wins, and when" in docs/maps.md. 20 minutes of one core:
 #   sh examples/sweeps/selection.sh FOLDER
 set -e
 plans=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 """Can the optimal tokens be selected, and does training select them? Over n/d, T/d and d.
 
-Every number and picture of that section of docs/sweeps.md::
+Every number and picture of that section of docs/maps.md::
 
     python examples/sweeps/selection_map.py --stores maps --workers 2
 
