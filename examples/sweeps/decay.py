@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from medians import medians
 
 import attractor as at
 from attractor import plots
-from attractor.analysis.bias import median_interval
 from attractor.storage import save_netcdf
 
 LEVEL = 0.75
@@ -35,18 +35,6 @@ MEMORIES = {
     "adam": ("Adam, eps = 0, l_inf", ("b1", "b2")),
 }
 RATE, EXPONENT = "learning_rate", "learning_rate_exponent"
-
-
-def medians(ratio: xr.DataArray) -> xr.Dataset:
-    """Median ratios over data sets, with intervals that hold for any distribution."""
-    found = xr.apply_ufunc(
-        median_interval,
-        ratio.isel(seed=0, drop=True),
-        input_core_dims=[["instance"]],
-        output_core_dims=[[], [], []],
-        vectorize=True,
-    )
-    return xr.Dataset(dict(zip(("median", "low", "high"), found, strict=True)))
 
 
 def thresholds(results: xr.Dataset, memory: tuple[str, ...]) -> xr.Dataset:

@@ -15,8 +15,8 @@ import argparse
 from pathlib import Path
 
 import xarray as xr
-from decay import medians
 from matplotlib.figure import Figure
+from medians import medians
 
 import attractor as at
 from attractor import plots

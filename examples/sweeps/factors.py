@@ -22,11 +22,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from medians import medians
 from scipy.stats import binomtest
 
 import attractor as at
 from attractor import plots
-from attractor.analysis.bias import median_interval
 from attractor.storage import save_netcdf
 
 NAMES = {
@@ -39,18 +39,6 @@ NAMES = {
 }
 LOOKS = dict(zip(NAMES, zip(plots.COLORS.values(), "os^Dv<", strict=False), strict=True))
 SAME, APART = 1e-9, 0.01
-
-
-def medians(ratio: xr.DataArray) -> xr.Dataset:
-    """Median ratios over data sets, with their intervals."""
-    found = xr.apply_ufunc(
-        median_interval,
-        ratio,
-        input_core_dims=[["instance"]],
-        output_core_dims=[[], [], []],
-        vectorize=True,
-    )
-    return xr.Dataset(dict(zip(("median", "low", "high"), found, strict=True)))
 
 
 def gauges(ratio: xr.DataArray) -> xr.Dataset:

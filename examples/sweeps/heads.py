@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from decay import medians
 from matplotlib.figure import Figure
+from medians import medians
 
 import attractor as at
 from attractor import plots
