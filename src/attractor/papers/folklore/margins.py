@@ -11,12 +11,12 @@ from jaxtyping import Float
 from attractor.files.case import Case
 from attractor.geometry import Geometry
 from attractor.papers.assumption import Assumption
-from attractor.papers.claim import Claim, Comparison, Measurement
+from attractor.papers.claim import Claim, Measurement
 from attractor.papers.folklore.claims import CLAIMS
 from attractor.papers.hypotheses import SCORES_DIFFER, trained_by, trains
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import trained
-from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.measurements.margin_ratios import beside_another_norm, margin_ratios
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 
 STEPS = 10_000
@@ -145,15 +145,7 @@ def margin_claim(
         words,
         statement=statement,
         assuming=assumptions,
-        contrast=Comparison(
-            f"1 - margin of W over the largest one in the {geometry.name} norm",
-            measure,
-            lambda case, seed: geometry,
-            f"the same in the {wrong.name} norm",
-            lambda case, seed: wrong,
-            bound=bound,
-            reason=REASON,
-        ),
+        contrast=beside_another_norm(measure, geometry, wrong, bound=bound, reason=REASON),
         data=data,
         holding=holding,
         note=note,

@@ -8,7 +8,8 @@ from attractor.files.corpus import CorpusCase
 from attractor.geometry import Frobenius, Geometry, Lp, Spectral
 from attractor.margin import Solution, solve
 from attractor.next_token.linear import LinearTrajectory, decoder_problem, train_linear
-from attractor.papers.claim import Claim, Comparison, Measurement
+from attractor.papers.claim import Claim, Measurement
+from attractor.papers.measurements.margin_ratios import beside_another_norm
 from attractor.papers.next_token.claims import MULTICLASS_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import decoder_contexts
 from attractor.papers.next_token.conflicting_data import FEW_CONTEXTS
@@ -68,12 +69,10 @@ def _claim(
         f"{words} takes the multiclass margin to the largest one in the {geometry.name} norm",
         statement=f"margin of normalized {kind} descent",
         assuming=(FEW_CONTEXTS, ONE_FOLLOWER),
-        contrast=Comparison(
-            f"1 - margin of W over the largest one in the {geometry.name} norm",
+        contrast=beside_another_norm(
             measure,
-            lambda case, seed: geometry,
-            f"the same in the {wrong.name} norm",
-            lambda case, seed: wrong,
+            geometry,
+            wrong,
             bound=bound,
             reason="the margin is reached like one over the sum of the step sizes",
         ),
