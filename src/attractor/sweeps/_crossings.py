@@ -35,10 +35,10 @@ def crossings(
 
     The mean is that of ``average_trials``. It is to end below the level, or above it: the side to
     which it moves from the first value of the axis to the last, in the sum over all points, unless
-    you name the side. It passes the level between the last
-    value at which it is not beyond it and the next, by interpolation: on the logarithm where values
-    lie more evenly there. A mean that is beyond the level at every value passed it before the
-    first: minus infinity. One that is not beyond it at the last has not passed it: infinity.
+    you name the side. It passes the level between the last value at which it is not beyond it and
+    the next, by interpolation: on the logarithm where values lie more evenly there. A mean that is
+    beyond the level at every value passed it before the first: minus infinity. One that is not
+    beyond it at the last has not passed it: infinity.
 
     Intervals are percentiles over data sets drawn with replacement; their ends may be infinite too.
 

@@ -136,7 +136,10 @@ class AttentionTraining(Objective):
 
     @property
     def recorders(self) -> tuple[Recorder, ...]:
-        """What measures a trial: one for all optimizers, and one for those of the same norm."""
+        """What measures a trial: one for all optimizers, and one for those of the same norm.
+
+        A subclass with a ``record`` of its own is its own recorder, ``(self,)``.
+        """
         return self._recorders
 
     @functools.cached_property
