@@ -34,13 +34,24 @@ def test_numbers_are_those_of_the_plain_compiler(size, side_by_side):
     assert np.allclose(program(matrices), step(2.0, None, matrices), rtol=1e-5)
 
 
-def test_steps_by_powers_of_singular_values_fill_wide_registers():
+@pytest.mark.parametrize(
+    ("optimizer", "fill"),
+    [
+        (at.schatten_mirror_descent(0.1), True),
+        (at.schatten_mirror_descent(0.1, p=3), False),
+        (at.steepest_descent(0.1, "schatten_1.5"), True),
+        (at.spectral_descent([0.1, 0.2]), True),
+        (at.joined(at.spectral_descent(at.power_decay(0.1, 0.5))), True),
+        (at.muon(0.1, method="exact"), True),
+        (at.muon(0.1), False),
+        (at.by_parameter({"K": at.muon(0.1, method="exact")}, default=at.adam(0.1)), True),
+        (at.gradient_descent(0.1), False),
+    ],
+    ids=str,
+)
+def test_steps_by_powers_of_singular_values_fill_wide_registers(optimizer, fill):
     parameterization, loss = get_parameterization("W"), get_loss("logistic")
-    found = [
-        AttentionTraining(parameterization, loss, optimizer).side_by_side
-        for optimizer in (at.schatten_mirror_descent(0.1), at.muon(0.1), at.gradient_descent(0.1))
-    ]
-    assert found == [True, False, False]
+    assert AttentionTraining(parameterization, loss, optimizer).side_by_side == fill
 
 
 def test_the_same_size_compiles_once():

@@ -23,7 +23,6 @@ from attractor.attention.parameterization import (
 )
 from attractor.attention.rows import Rows
 from attractor.errors import TrialStatus
-from attractor.geometry import Schatten
 from attractor.training.attention_records import (
     AttentionRecorder,
     Metric,
@@ -95,7 +94,7 @@ class AttentionTraining(Objective):
     @property
     def side_by_side(self) -> bool:
         """Powers of singular values are, and they take longer than all else."""
-        return self.optimizer.geometry == Schatten(1.5)
+        return self.optimizer.of_singular_values
 
     def start(self, attention: PyTree, data: AttentionData) -> AttentionState:
         """The state before the first step."""

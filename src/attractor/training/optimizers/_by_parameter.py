@@ -167,6 +167,7 @@ def _made(parts: Parts) -> HybridOptimizer:
             }.items()
         },
         needs=frozenset[str]().union(*(part.needs for part in parts.values())),
+        of_singular_values=any(part.of_singular_values for part in parts.values()),
     )
     hybrid.parts = parts
     return hybrid

@@ -18,7 +18,11 @@ from attractor.training.optimizers.hyperparameters import (
     hyperparameters,
     is_zero,
 )
-from attractor.training.optimizers.optimizer import GradientScale, Optimizer
+from attractor.training.optimizers.optimizer import (
+    SINGULAR_POWERS,
+    GradientScale,
+    Optimizer,
+)
 from attractor.training.optimizers.registry import register_optimizer
 from attractor.training.optimizers.scheduled import name_of
 
@@ -179,4 +183,5 @@ def _mirror_descent(
         log_time_step=None if remembers or decays else descent.log_time_step,
         weight_decay=weight_decay,
         steps_by_array=normalize and per_factor,
+        of_singular_values=not callable(p) and family(p) in SINGULAR_POWERS,
     )

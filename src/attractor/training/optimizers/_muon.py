@@ -130,7 +130,7 @@ def _muon(
         factor = math.sqrt(max(1, e / d)) if shape_factor else 1.0
         return (-learning_rate * (factor * polar(matrix))).reshape(ahead.shape)
 
-    return with_rescaled_state(
+    optimizer = with_rescaled_state(
         optax.GradientTransformation(init, update),
         geometry=Spectral(),
         by="leaf",
@@ -145,3 +145,5 @@ def _muon(
         },
         weight_decay=weight_decay,
     )
+    optimizer.of_singular_values = polar.triples is None
+    return optimizer

@@ -37,7 +37,11 @@ from attractor.training.optimizers.newton_schulz import (
     PolarFactor,
     polar_factor,
 )
-from attractor.training.optimizers.optimizer import GradientScale, Optimizer
+from attractor.training.optimizers.optimizer import (
+    SINGULAR_POWERS,
+    GradientScale,
+    Optimizer,
+)
 from attractor.training.optimizers.registry import register_optimizer
 
 
@@ -171,6 +175,7 @@ def _steepest_descent(
         log_time_step=log_time_step,
         weight_decay=weight_decay,
         steps_by_array=True,
+        of_singular_values=geometry in SINGULAR_POWERS,
     )
 
 
@@ -207,6 +212,7 @@ def _spectral_descent(learning_rate: Number, polar: PolarFactor, weight_decay: N
         settings={"learning_rate": learning_rate, **polar.settings("iterations")},
         log_time_step=log_time_step,
         weight_decay=weight_decay,
+        of_singular_values=polar.triples is None,
     )
 
 

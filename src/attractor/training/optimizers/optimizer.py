@@ -27,7 +27,7 @@ from attractor.attention.scaled import (
 from attractor.checks import check_choice, check_function, check_kinds, check_text, shown
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
-from attractor.geometry import Frobenius, Geometry, Schatten, get_geometry
+from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
 from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,
@@ -59,6 +59,9 @@ _FORMER_SCALES: dict[str, GradientScale] = {
     "scaled entries": "log_per_entry",
 }
 """What ``gradient_scale`` says by what it said when it was called ``reads``."""
+
+SINGULAR_POWERS = (Schatten(1.5), Spectral())
+"""Norms whose steps are powers of singular values, which are found for many matrices at once."""
 
 UNNAMED = "declared by the user"
 """The name of what was given none."""
@@ -97,6 +100,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         steps_by_array: Whether every array takes a step of its own length, so that several of them
             descend the largest of their norms rather than one norm of all.
         joins_heads: Whether the arrays of all attention heads are one for it; see ``joined``.
+        of_singular_values: Whether most of a step is powers of singular values, which are found
+            for many trials side by side.
         of_factors: Whether keys and queries are what it trains, and nothing else.
         matrix_geometry: The norm of their product W whose steepest descent it is, or None where
             that follows from ``geometry``, or no such norm is known.
@@ -113,6 +118,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     needs: frozenset[str]
     steps_by_array: bool
     joins_heads: bool
+    of_singular_values: bool
     of_factors: bool
     matrix_geometry: Geometry | None
     _remake: Callable[[Mapping[str, Any]], Optimizer]
@@ -133,6 +139,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
         steps_by_array: bool | None = None,
+        of_singular_values: bool = False,
         of_factors: bool = False,
         matrix_geometry: Geometry | None = None,
     ) -> Optimizer:
@@ -155,6 +162,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             steps_by_array = gradient_scale == "per_array" or of_values
         optimizer.steps_by_array = steps_by_array
         optimizer.joins_heads = False
+        optimizer.of_singular_values = of_singular_values
         optimizer.of_factors = of_factors
         optimizer.matrix_geometry = matrix_geometry
         return optimizer
@@ -164,7 +172,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         """What another optimizer made of this one declares as well."""
         names = (
             *("geometry", "gradient_scale", "name", "needs", "steps_by_array"),
-            *("of_factors", "matrix_geometry"),
+            *("of_singular_values", "of_factors", "matrix_geometry"),
         )
         return {name: getattr(self, name) for name in names}
 
