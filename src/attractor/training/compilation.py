@@ -6,6 +6,7 @@ import collections
 import ctypes
 import functools
 import gc
+import itertools
 import math
 import threading
 from collections.abc import Callable, Hashable, Mapping
@@ -118,9 +119,7 @@ def kept_program(
     with _lock:
         program = _kept.get(key)
         if program is None:
-            understood = {
-                name: value for name, value in options.items() if _understood(name, value)
-            }
+            understood = dict(_understood(tuple(options.items())))
             # JAX forgets what it compiled for a function when that is gone, so each has its own.
             own = functools.partial(function, *constants)
             program = _kept[key] = jax.jit(own, compiler_options=understood)
@@ -136,10 +135,13 @@ _lock = threading.Lock()
 
 
 @functools.cache
-def _understood(name: str, value: Any) -> bool:
-    """Whether the installed XLA has the option: versions differ."""
+def _understood(options: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    """Those options that the installed XLA has: versions differ."""
+    if not options:
+        return ()
     try:
-        jax.jit(lambda: 0, compiler_options={name: value})()
+        jax.jit(lambda: 0, compiler_options=dict(options))()
     except jax.errors.JaxRuntimeError:
-        return False
-    return True
+        one_by_one = (_understood((option,)) for option in options) if len(options) > 1 else ()
+        return tuple(itertools.chain.from_iterable(one_by_one))
+    return options
