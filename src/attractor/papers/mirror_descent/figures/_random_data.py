@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -61,9 +61,10 @@ def compared_with_solutions(request: Request, protocol: Protocol) -> xr.Dataset:
 
 def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: LinearHead) -> xr.Dataset:
     """Trains with every exponent and measures."""
+    best = optimal_tokens(tokens, head)
 
-    def with_exponent(p: float) -> Trajectory:
-        return trained(
+    def with_exponent(p: float) -> _MeasuredRun:
+        run = trained(
             request,
             protocol,
             tokens,
@@ -73,52 +74,58 @@ def _compared(request: Request, protocol: Protocol, tokens: Tokens, head: Linear
             record=np.rint(STEPS[p] * ALONG).astype(int),
             progress=False,
         )
+        return _measured_run(run, p, tokens, head, best)
 
     found = {}
     with request.bar(f"training, {protocol.name}", len(EXPONENTS)) as bar:
         # Side by side, as each compiles a program of its own; the longest first.
         order = sorted(EXPONENTS, key=STEPS.__getitem__, reverse=True)
-        for p, run in in_threads(with_exponent, order):
-            found[p] = run
+        for p, one in in_threads(with_exponent, order):
+            found[p] = one
             bar(1)
-    runs = {p: found[p] for p in EXPONENTS}
-    ends = {
-        p: Selection.from_index(tokens, run.data["attended"].values[:, 0, -1])
-        for p, run in runs.items()
-    }
-    solutions = {p: _solutions(tokens, end) for p, end in ends.items()}
-    best = optimal_tokens(tokens, head)
-    compared = []
-    for p, run in runs.items():
-        W, geometry, own = run.data["W"].values[:, 0], Lp(p), solutions[p]
-        others = {other: solutions[other][other] for other in EXPONENTS}
-        optimality = check_local_optimality(tokens, head, ends[p], geometry=geometry)
-        divergence = _each(W, own, geometry)
-        per_solution = ("solution", "instance", "record")
-        compared.append(
-            xr.Dataset(
-                {
-                    "divergence": (per_solution, divergence),
-                    "divergence_from_other_runs": (
-                        per_solution,
-                        _changed(divergence, W, own, others, geometry),
-                    ),
-                    "limit": (("solution", "instance"), _each(own[p], own, geometry)),
-                    "locally_optimal": ("instance", optimality.holds),
-                    "globally_optimal": ("instance", (ends[p].mask == best.mask).all((-1, -2, -3))),
-                    "loss": ("instance", run.data["loss"].values[:, 0, -1]),
-                    "score_gap": ("instance", _least_gap(tokens, W[:, -1])),
-                    "step": ("record", run.steps),
-                },
-                {
-                    "p": p,
-                    "solution": list(EXPONENTS),
-                    "instance": tokens.instance_numbers,
-                    "record": ALONG,
-                },
-            )
-        )
+    others = {p: found[p].solutions[p] for p in EXPONENTS}
+    per_record = ("solution", "instance", "record")
+    compared = [
+        run.data.assign(divergence_from_other_runs=(per_record, _changed(run, others, Lp(p))))
+        for p, run in sorted(found.items())
+    ]
     return xr.concat(compared, dim="p").assign_coords(protocol=protocol.name)
+
+
+class _MeasuredRun(NamedTuple):
+    """A run: its matrices, the solutions of the tokens it ends on, and what was measured of it."""
+
+    W: Float[np.ndarray, "instance record d e"]
+    solutions: dict[float, Float[np.ndarray, "instance d e"]]
+    data: xr.Dataset
+
+
+def _measured_run(
+    run: Trajectory, p: float, tokens: Tokens, head: LinearHead, best: Selection
+) -> _MeasuredRun:
+    """Measures a run against the solutions of the tokens that it ends on itself."""
+    W, geometry = run.data["W"].values[:, 0], Lp(p)
+    end = Selection.from_index(tokens, run.data["attended"].values[:, 0, -1])
+    own = _solutions(tokens, end)
+    optimality = check_local_optimality(tokens, head, end, geometry=geometry)
+    data = xr.Dataset(
+        {
+            "divergence": (("solution", "instance", "record"), _each(W, own, geometry)),
+            "limit": (("solution", "instance"), _each(own[p], own, geometry)),
+            "locally_optimal": ("instance", optimality.holds),
+            "globally_optimal": ("instance", (end.mask == best.mask).all((-1, -2, -3))),
+            "loss": ("instance", run.data["loss"].values[:, 0, -1]),
+            "score_gap": ("instance", _least_gap(tokens, W[:, -1])),
+            "step": ("record", run.steps),
+        },
+        {
+            "p": p,
+            "solution": list(EXPONENTS),
+            "instance": tokens.instance_numbers,
+            "record": ALONG,
+        },
+    )
+    return _MeasuredRun(W, own, data)
 
 
 def limits_of_optimal_tokens(request: Request) -> xr.DataArray:
@@ -149,18 +156,14 @@ def _each(
 
 
 def _changed(
-    known: Float[np.ndarray, "solution instance records"],
-    W: Float[np.ndarray, "instance records d e"],
-    solutions: dict[float, Float[np.ndarray, "instance d e"]],
-    others: dict[float, Float[np.ndarray, "instance d e"]],
-    geometry: Lp,
-) -> Float[np.ndarray, "solution instance records"]:
-    """``_each`` of other solutions, found anew where these differ."""
-    found = known.copy()
+    measured: _MeasuredRun, others: dict[float, Float[np.ndarray, "instance d e"]], geometry: Lp
+) -> Float[np.ndarray, "solution instance record"]:
+    """The divergences from the solutions of other runs, found anew where these differ."""
+    found = measured.data["divergence"].values.copy()
     for place, p in enumerate(EXPONENTS):
-        differ = (others[p] != solutions[p]).any((-1, -2))
+        differ = (others[p] != measured.solutions[p]).any((-1, -2))
         if differ.any():
-            found[place, differ] = divergences(W[differ], others[p][differ], geometry)
+            found[place, differ] = divergences(measured.W[differ], others[p][differ], geometry)
     return found
 
 
