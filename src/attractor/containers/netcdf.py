@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attractor.containers.damage import check_declared, check_ratio, check_shape, parsing
 from attractor.containers.hdf5 import check_hdf5, check_lengths
+from attractor.storage.netcdf_file import open_netcdf
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,36 +132,9 @@ def _declared(file: str, state: tuple[int, ...]) -> dict[str, int]:
     return declared
 
 
-@contextlib.contextmanager
-def _opened(file: str | os.PathLike[str]) -> Iterator[Any]:
-    """A file as h5netcdf reads it; axes without names get some, which are refused afterwards."""
-    import h5netcdf
-
-    with (
-        _file_class()(file, "r") as stored,
-        h5netcdf.File(stored, "r", phony_dims="sort", decode_vlen_strings=True) as opened,
-    ):
-        yield opened
-
-
-@functools.cache
-def _file_class() -> Any:
-    """HDF5 files that look up a group or an array once, where h5netcdf does for every question."""
-    import h5py
-
-    class File(h5py.File):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            self.known: dict[str, Any] = {}
-
-        def __getitem__(self, name: Any) -> Any:
-            if not isinstance(name, str):
-                return super().__getitem__(name)
-            if name not in self.known:
-                self.known[name] = super().__getitem__(name)
-            return self.known[name]
-
-    return File
+def _opened(file: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
+    """A file that is read; axes without names get some, which are refused afterwards."""
+    return open_netcdf(file, "r", phony_dims="sort", decode_vlen_strings=True)
 
 
 def _places(group: Any) -> Iterator[str]:
