@@ -42,7 +42,8 @@ import jax  # which reads them
 from jax._src.interpreters import mlir
 
 # JAX makes the operations of its intermediate language known anew for every program, a quarter of
-# what a small one takes. Threads may share what knows them; it keeps constants, so not for good.
+# what a small one takes. Threads may share what knows them, but not two programs of a thread of
+# which one is made amid the other; it keeps constants, so not for good.
 if os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1" and version("jax").startswith("0.10."):
     new_context, asked = mlir.make_ir_context, itertools.count()
 
@@ -50,7 +51,11 @@ if os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1" and version("jax").starts
     def context(portion):
         return new_context()
 
-    mlir.make_ir_context = lambda: context(next(asked) // 200)
+    def shared_context():
+        amid = mlir.ir.Context.current is not None
+        return new_context() if amid else context(next(asked) // 200)
+
+    mlir.make_ir_context = shared_context
 
 # Tracing makes many objects and few cycles: looking for those took a twelfth of the suite's time.
 gc.freeze()
