@@ -1,4 +1,6 @@
+import functools
 import gc
+import itertools
 import logging
 import os
 import sys
@@ -37,6 +39,23 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax  # which reads them
+from jax._src.interpreters import mlir
+
+# JAX makes the operations of its intermediate language known anew for every program, a quarter of
+# what a small one takes. Threads may share what knows them, but not two programs of a thread of
+# which one is made amid the other; it keeps constants, so not for good.
+if os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1" and version("jax").startswith("0.10."):
+    new_context, asked = mlir.make_ir_context, itertools.count()
+
+    @functools.lru_cache(maxsize=1)
+    def context(portion):
+        return new_context()
+
+    def shared_context():
+        amid = mlir.ir.Context.current is not None
+        return new_context() if amid else context(next(asked) // 200)
+
+    mlir.make_ir_context = shared_context
 
 # Tracing makes many objects and few cycles: looking for those took a twelfth of the suite's time.
 gc.freeze()

@@ -80,6 +80,18 @@ def test_the_options_still_mean_something_to_the_installed_xla():
     assert all(compilation._understood((option,)) for option in options)
 
 
+def test_no_option_brings_optimizations_back_that_the_user_left_out(monkeypatch):
+    monkeypatch.setattr(compilation, "kept_program", lambda *arguments: arguments[-1])
+    given = jax.config.read("jax_disable_most_optimizations")
+    levels = []
+    for left_out in (False, True):
+        jax.config.update("jax_disable_most_optimizations", left_out)
+        options = compilation.compiled_for(step, (2.0, None), jnp.ones((2, 4, 4)), brief=True)
+        levels.append(options.get("xla_backend_optimization_level"))
+    jax.config.update("jax_disable_most_optimizations", given)
+    assert levels == [1, None]
+
+
 @pytest.mark.usefixtures("optimized")  # before others have programs to lose
 def test_what_was_released_compiles_again_to_the_same_numbers():
     tokens, head = unit_tokens(3, 4, 5, seeds=[1])

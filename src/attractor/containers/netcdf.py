@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attractor.containers.damage import check_declared, check_ratio, check_shape, parsing
 from attractor.containers.hdf5 import check_hdf5, check_lengths
+from attractor.storage.netcdf_file import open_netcdf
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +27,6 @@ _NAMELESS = "phony_dim_"
 """Prefix of the names that h5netcdf gives to axes that have none in a file."""
 _LENGTH = b"This is a netCDF dimension but not a netCDF variable."
 """How NetCDF marks what an HDF5 file has for the length of an axis; h5netcdf reads none of it."""
-_OPENED: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
-"""How xarray opens files: axes without names get some, which are refused afterwards."""
 
 
 def read_netcdf(file: str | os.PathLike[str]) -> xr.Dataset:
@@ -37,12 +36,10 @@ def read_netcdf(file: str | os.PathLike[str]) -> xr.Dataset:
         InvalidInputError: If there is less memory than they take.
         FileFormatError: If the file is damaged, or refers to anything outside of it.
     """
-    import xarray as xr
-
     with parsing(file, "NetCDF"):
         _check_contents(file)
-        with xr.open_dataset(file, **_OPENED) as opened:
-            return _loaded(opened)
+        with _opened(file) as stored:
+            return _loaded(stored, "")
 
 
 def read_groups(file: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
@@ -56,14 +53,10 @@ def read_groups(file: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
         InvalidInputError: If there is less memory than they take.
         FileFormatError: If the file is damaged, or refers to anything outside of it.
     """
-    import xarray as xr
-
-    with parsing(file, "NetCDF"), contextlib.ExitStack() as opened:
+    with parsing(file, "NetCDF"):
         _check_contents(file)
-        found = xr.open_groups(file, **_OPENED)
-        for data in found.values():
-            opened.enter_context(data)
-        return {place.strip("/"): _loaded(data) for place, data in found.items()}
+        with _opened(file) as stored:
+            return {place: _loaded(stored, place) for place in _places(stored)}
 
 
 def read_group(file: str | os.PathLike[str], group: str = "") -> xr.Dataset:
@@ -78,12 +71,10 @@ def read_group(file: str | os.PathLike[str], group: str = "") -> xr.Dataset:
         FileFormatError: If the file is damaged, refers to anything outside of it, or has no such
             group.
     """
-    import xarray as xr
-
     with parsing(file, "NetCDF", group):
         _check_contents(file, group)
-        with xr.open_dataset(file, group=group or None, **_OPENED) as opened:
-            return _loaded(opened)
+        with _opened(file) as stored:
+            return _loaded(stored, group)
 
 
 def netcdf_text(file: str | os.PathLike[str], name: str) -> str | None:
@@ -141,9 +132,24 @@ def _declared(file: str, state: tuple[int, ...]) -> dict[str, int]:
     return declared
 
 
-def _loaded(opened: xr.Dataset) -> xr.Dataset:
-    """The arrays of an open group, in memory and checked."""
-    data = opened.load()
+def _opened(file: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
+    """A file that is read; axes without names get some, which are refused afterwards."""
+    return open_netcdf(file, "r", phony_dims="sort", decode_vlen_strings=True)
+
+
+def _places(group: Any) -> Iterator[str]:
+    """Places of a group of h5netcdf and of those in it, without the slashes around them."""
+    yield group.name.strip("/")
+    for inner in group.groups.values():
+        yield from _places(inner)
+
+
+def _loaded(stored: Any, place: str) -> xr.Dataset:
+    """The arrays of a group of an open file, in memory and checked."""
+    import xarray as xr
+    from xarray.backends import H5NetCDFStore
+
+    data = xr.open_dataset(H5NetCDFStore(stored, group=place or None)).load()
     _check_axes(data)
     _check_texts(data)
     return data

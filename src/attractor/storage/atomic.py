@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attractor.errors import WriteError
+from attractor.storage.netcdf_file import open_netcdf
 from attractor.storage.paths import check_replaceable, check_writable
 from attractor.storage.workplace import workplace
 
@@ -189,13 +190,12 @@ def save_netcdf(data: xr.Dataset | Mapping[str, xr.Dataset], path: str | os.Path
         InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
         WriteError: If writing fails, on a full disk say; what was there stays as it was.
     """
-    import h5netcdf
     import xarray as xr
     from xarray.backends import H5NetCDFStore
 
     groups: Mapping[Any, xr.Dataset] = {None: data} if isinstance(data, xr.Dataset) else data
     content = io.BytesIO()
     for number, (group, arrays) in enumerate(groups.items()):
-        with h5netcdf.File(content, "a" if number else "w") as file:
+        with open_netcdf(content, "a" if number else "w") as file:
             arrays.dump_to_store(H5NetCDFStore(file, group=group, mode="w"))
     write_file(path, content.getvalue())

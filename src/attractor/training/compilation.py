@@ -38,6 +38,11 @@ _BRIEF_ON_CPU = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_parallel_codegen_split_count": 1,
 }
+_UNOPTIMIZED_ON_CPU = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+"""Where the user has JAX compile without most optimizations: none that others bring back."""
 _MOST_KEPT = 120
 """Programs kept: those of 30 runs of different shapes or norms, which have four each and take
 10 MB together."""
@@ -90,6 +95,8 @@ def compiled_for(
         options = _SIDE_BY_SIDE_ON_CPU
     if brief:
         options = options | _BRIEF_ON_CPU
+    if jax.config.read("jax_disable_most_optimizations"):
+        options = _UNOPTIMIZED_ON_CPU
     return kept_program(function, constants, arrays, options)
 
 

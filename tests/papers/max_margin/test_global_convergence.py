@@ -9,6 +9,8 @@ from attractor.papers.max_margin.claims.global_convergence import small_random_s
 from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
 from attractor.papers.max_margin.data import trapped_sequence
 
+pytestmark = pytest.mark.usefixtures("optimized")  # they train for long
+
 CLAIM = get_claim("max-margin/global-convergence")
 STARTS = [(0, 0), (1, 0), (2, 0), (3, 0), (5, 0), (0, -5)]
 BEST, TRAPPED = np.array([1, 1]) / 2**0.5, np.array([1, 0])

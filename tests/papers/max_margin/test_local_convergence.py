@@ -9,6 +9,8 @@ from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.max_margin.claims.local_convergence import every_locally_optimal
 from attractor.papers.max_margin.data import random_prompt_data
 
+pytestmark = pytest.mark.usefixtures("optimized")  # they train for long
+
 CAP = 300.0
 
 

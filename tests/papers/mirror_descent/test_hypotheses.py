@@ -39,6 +39,8 @@ from attractor.papers.mirror_descent.training import (
 )
 from attractor.tokens import Tokens
 
+pytestmark = pytest.mark.usefixtures("optimized")  # they train for long
+
 
 def scaled(case, factor):
     tokens = case.tokens

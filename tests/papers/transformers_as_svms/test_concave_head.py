@@ -39,7 +39,7 @@ def test_without_a_penalty_the_best_token_is_kept():
     np.testing.assert_allclose(s[1], 1 / 3, atol=1e-6)
 
 
-def test_training_keeps_about_as_many_as_the_best_attention():
+def test_training_keeps_about_as_many_as_the_best_attention(optimized):
     penalties, count = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0), 30
     tokens, head = orthonormal_tokens(10, range(1, count + 1), penalties)
     run = train(tokens, head, steps=2001, record=[2001], **descent("W"))

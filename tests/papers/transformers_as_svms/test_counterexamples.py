@@ -9,6 +9,8 @@ from attractor.papers.transformers_as_svms.claims.concave_head import (
 )
 from attractor.papers.transformers_as_svms.random_data import trapped
 
+pytestmark = pytest.mark.usefixtures("optimized")  # they train for long
+
 
 def test_a_start_far_out_fails_as_a_token_file_and_the_start_at_zero_holds(tmp_path):
     claim = get_claim("transformers-as-svms/global-convergence")

@@ -108,12 +108,14 @@ def risk(of: Classes, flat: Float[np.ndarray, "parameter"]) -> Risk:
         probability = weights * expit(label * of.log_odds)
         gate = expit(of.log_odds + mean @ score.s + along[:, 1])
         margin = label * (mean @ score.w + along[:, 0] + score.b + score.r * gate)
-        slope = -label * expit(-margin) * probability
+        small = np.exp(-np.abs(margin))  # the one exponential of the loss and of its slope
+        loss = np.maximum(-margin, 0.0) + np.log1p(small)
+        slope = -label * np.where(margin > 0, small, 1.0) / (1 + small) * probability
         moves = score.r * gate * (1 - gate)
         gated = slope * moves
         in_w = slope.sum() * mean + slope @ nodes @ turned
         in_s = gated.sum() * mean + gated @ nodes @ turned
-        value += float(np.logaddexp(0.0, -margin) @ probability)
+        value += float(loss @ probability)
         gradient += np.concatenate([in_w, [slope.sum(), slope @ gate], in_s])
     return Risk(value, gradient)
 

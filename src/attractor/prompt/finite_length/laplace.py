@@ -22,7 +22,8 @@ from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view as _windows
 
 _STEP = 0.2
-_ROWS = 256
+_TOGETHER = 8
+"""Times whose averages are one product."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,17 +69,12 @@ class Transforms:
         log_weights = s * g - s**2 / 2
         if stride:
             # Times and nodes lie on one lattice of log y, on which the kernels are computed once.
-            size = (len(log_times) - 1) * stride + len(g)
+            size = (len(log_times) + _TOGETHER - 1) * stride + len(g)
             lattice = log_times[0] + log_weights[0] + _STEP / stride * np.arange(size)
-            found = kernels(lattice, highest_power)
-            found = _windows(found, len(g), axis=1)[:, ::stride]
+            found = _weighted(kernels(lattice, highest_power), weights, stride)
         else:
-            found = kernels(log_times[:, None] + log_weights, highest_power)
-        blocks = [
-            np.ascontiguousarray(found[:, i : i + _ROWS]) @ weights
-            for i in range(0, len(log_times), _ROWS)
-        ]
-        below_one, *powers = np.swapaxes(np.concatenate(blocks, axis=1), 1, 2)
+            found = kernels(log_times[:, None] + log_weights, highest_power) @ weights
+        below_one, *powers = np.swapaxes(found[:, : len(log_times)], 1, 2)
         phi, below_one = powers[0][0], below_one[0]
         log_phi = np.where(
             below_one < 0.5,
@@ -121,6 +117,25 @@ class Transforms:
         choices = np.prod([lengths - k for k in range(tokens)], axis=0)
         rest = np.exp(np.minimum((lengths - tokens)[:, None] * self.log_phi, 700.0))
         return choices * (rest @ integrand) * _STEP / factorial(denominator - 1)
+
+
+def _weighted(
+    lattice: Float[np.ndarray, "kernel size"],
+    weights: Float[np.ndarray, "node degree"],
+    stride: int,
+) -> Float[np.ndarray, "kernel time degree"]:
+    """Weighted sums over a window of a lattice that moves on by a stride.
+
+    Several windows that follow each other are one product with their weights side by side, so that
+    a product has columns enough, and little of the lattice is copied.
+    """
+    nodes, degrees = weights.shape
+    side_by_side = np.zeros((nodes + (_TOGETHER - 1) * stride, _TOGETHER, degrees))
+    for number in range(_TOGETHER):
+        side_by_side[number * stride : number * stride + nodes, number] = weights
+    spans = _windows(lattice, len(side_by_side), axis=1)[:, :: _TOGETHER * stride]
+    sums = np.ascontiguousarray(spans) @ side_by_side.reshape(len(side_by_side), -1)
+    return sums.reshape(len(lattice), -1, degrees)
 
 
 def _nodes(s: float, highest_power: int, rarest: float) -> tuple[Float[np.ndarray, "node"], int]:

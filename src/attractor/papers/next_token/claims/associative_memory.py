@@ -8,7 +8,12 @@ from jaxtyping import Float
 from attractor.files.corpus import CorpusCase
 from attractor.geometry import Frobenius, Geometry, Spectral
 from attractor.margin import solve
-from attractor.next_token.linear import EmbeddedContexts, decoder_problem, train_linear
+from attractor.next_token.linear import (
+    EmbeddedContexts,
+    LinearTrajectory,
+    decoder_problem,
+    train_linear,
+)
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import MEMORY_CLAIMS
 from attractor.papers.next_token.conflicting_data import FEW_CONTEXTS
@@ -18,6 +23,7 @@ from attractor.papers.next_token.single_followers import (
     associations,
     orthonormal_contexts,
 )
+from attractor.papers.once import once_a_case
 from attractor.training import spectral_descent, steepest_descent
 
 _ASSUMPTIONS = (FEW_CONTEXTS, ONE_FOLLOWER, OWN_ANSWERS)
@@ -67,11 +73,16 @@ FIRST_STEP = MEMORY_CLAIMS.claim(
 )
 
 
+@once_a_case
+def _late_run(case: CorpusCase) -> LinearTrajectory:
+    contexts = orthonormal_contexts(case)
+    return train_linear(contexts, spectral_descent(_RATE), steps=_STEPS[-1], record=list(_STEPS))
+
+
 def _off_rate(case: CorpusCase, seed: int, norm: Geometry) -> Measurement:
     """The rate at which the logarithm of the loss falls, against the largest margin in a norm."""
     contexts = orthonormal_contexts(case)
-    run = train_linear(contexts, spectral_descent(_RATE), steps=_STEPS[-1], record=list(_STEPS))
-    log_loss = run.data["log_excess_loss"].isel(instance=0, seed=0).to_numpy()
+    log_loss = _late_run(case).data["log_excess_loss"].isel(instance=0, seed=0).to_numpy()
     rate = -float(log_loss[-1] - log_loss[-2]) / (_RATE * (_STEPS[-1] - _STEPS[-2]))
     margin = 1 / float(solve(decoder_problem(contexts), norm).value)
     details = {"rate": rate, "largest margin": margin, "log of the loss": float(log_loss[-1])}
