@@ -40,6 +40,10 @@ TRAINING_LONG = (
     "transformers-as-svms/wide-is-global",
     "mirror-descent/stays-in-cone",
     "next-token/loss-of-muon-falls-exponentially",
+    "next-token/margin-of-adam",
+    "next-token/margin-of-muon",
+    "next-token/margin-of-sign-descent",
+    "next-token/margin-of-sign-momentum",
     "next-token/margin-of-spectral-descent",
 )
 """Claims that take longer without optimizations than it takes to compile them optimized."""
