@@ -77,7 +77,7 @@ def test_options_that_the_installed_xla_lacks_are_left_out(monkeypatch):
 
 def test_the_options_still_mean_something_to_the_installed_xla():
     options = [*compilation._SMALL_ON_CPU.items(), *compilation._SIDE_BY_SIDE_ON_CPU.items()]
-    assert all(compilation._understood((option,)) for option in options)
+    assert all(compilation._accepted(option) for option in options)
 
 
 def test_no_option_brings_optimizations_back_that_the_user_left_out(monkeypatch):

@@ -6,7 +6,6 @@ import collections
 import ctypes
 import functools
 import gc
-import itertools
 import math
 import threading
 from collections.abc import Callable, Hashable, Mapping
@@ -126,7 +125,7 @@ def kept_program(
     with _lock:
         program = _kept.get(key)
         if program is None:
-            understood = dict(_understood(tuple(options.items())))
+            understood = _understood(options)
             # JAX forgets what it compiled for a function when that is gone, so each has its own.
             own = functools.partial(function, *constants)
             program = _kept[key] = jax.jit(own, compiler_options=understood)
@@ -141,14 +140,18 @@ _kept: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
 _lock = threading.Lock()
 
 
-@functools.cache
-def _understood(options: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+def _understood(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those options that the installed XLA has: versions differ."""
-    if not options:
-        return ()
+    if not options or _accepted(*options.items()):
+        return dict(options)
+    return {name: value for name, value in options.items() if _accepted((name, value))}
+
+
+@functools.cache
+def _accepted(*options: tuple[str, Any]) -> bool:
+    """Whether the installed XLA has all of some options, which takes as long as having one."""
     try:
         jax.jit(lambda: 0, compiler_options=dict(options))()
     except jax.errors.JaxRuntimeError:
-        one_by_one = (_understood((option,)) for option in options) if len(options) > 1 else ()
-        return tuple(itertools.chain.from_iterable(one_by_one))
-    return options
+        return False
+    return True

@@ -18,11 +18,7 @@ from attractor.training.optimizers.hyperparameters import (
     hyperparameters,
     is_zero,
 )
-from attractor.training.optimizers.optimizer import (
-    SINGULAR_POWERS,
-    GradientScale,
-    Optimizer,
-)
+from attractor.training.optimizers.optimizer import SINGULAR_POWERS, GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 from attractor.training.optimizers.scheduled import name_of
 

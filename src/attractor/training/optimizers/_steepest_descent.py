@@ -37,11 +37,7 @@ from attractor.training.optimizers.newton_schulz import (
     PolarFactor,
     polar_factor,
 )
-from attractor.training.optimizers.optimizer import (
-    SINGULAR_POWERS,
-    GradientScale,
-    Optimizer,
-)
+from attractor.training.optimizers.optimizer import SINGULAR_POWERS, GradientScale, Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 
 
