@@ -76,6 +76,13 @@ def test_help_and_version_load_nothing(tmp_path, option):
     assert f"attractor {attractor.__version__}" in printed or "Commands:" in printed
 
 
+def test_xarray_loads_no_dask_for_a_command(tmp_path):
+    run = Path(__file__).parents[1] / "stored" / "run.nc"
+    code, printed, _, loaded = call(tmp_path, "verify", run, unwanted=["xarray", "dask.base"])
+    assert code == 0 and "margin ratio" in printed
+    assert loaded == ["xarray"]
+
+
 @pytest.fixture(scope="module")
 def mistyped(tmp_path_factory):
     """What each command does of a file that is not there, one after the other in one process."""

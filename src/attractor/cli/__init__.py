@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from attractor.cli import interruption
+from attractor.loaded import leave_out
 
 if TYPE_CHECKING:
     from attractor.cli.application import app as app
@@ -21,6 +22,10 @@ def main() -> None:
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
     gc.set_threshold(400_000)
+    if "sweep" not in sys.argv[1:2]:
+        # Where Dask is installed, xarray loads all of it to see that no array is one of Dask's,
+        # which takes as long as to load JAX.
+        leave_out("dask")
     from attractor.cli.application import app
 
     try:

@@ -12,6 +12,7 @@ from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
+from attractor.loaded import let_in
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""
@@ -63,6 +64,7 @@ def named_in_module(argument: str, module: str, name: str) -> Any:
     """
     folder = os.getcwd()
     sys.path.insert(0, folder)
+    let_in("dask")  # which commands leave out, and a user's module may need
     try:
         found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
