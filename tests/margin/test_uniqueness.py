@@ -13,7 +13,8 @@ from margin_examples import random_problem, stored_tokens
 
 from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
-from attractor.margin import MarginProblem, solve
+from attractor.margin import MarginProblem, solution as solution_module, solve
+from attractor.margin.uniqueness import uniqueness_of
 
 SUM, LARGEST = Lp(1), Lp(np.inf)
 FOUR = [SUM, LARGEST, Nuclear(), Spectral()]
@@ -221,6 +222,62 @@ def test_batches_answer_one_by_one():
     assert list(solution.uniqueness) == [solution[0].uniqueness, solution[1].uniqueness]
     assert solution.other_solution.shape == (2, 2, 2)
     np.testing.assert_array_equal(solution.other_solution[1], solution[1].other_solution)
+
+
+def ragged_batch(count, seed=0):
+    """Problems with ties, rows of zeros and of every size, contradictions, and empty slots."""
+    rng = np.random.default_rng(seed)
+    shape = (count, 5)
+    left, right = rng.integers(-2, 3, size=(2, *shape, 3)).astype(float)
+    target = rng.normal(size=(count, 3, 3))
+    margins = np.einsum("ijd,ide,ije->ij", left, target, right)
+    wrong = (margins < 0) & (rng.random(shape) < 0.98)
+    left *= np.where(wrong, -1, 1)[..., None] * 10.0 ** rng.uniform(-6, 6, size=(*shape, 1))
+    present = rng.random(shape) < 0.8
+    left[~present] = 7.0
+    bounds = 10.0 ** rng.uniform(-6, 6, size=shape) * (rng.random(shape) < 0.9)
+    return MarginProblem(left, right, bounds, rng.random(shape) < 0.2, present=present)
+
+
+def judged_one_by_one(monkeypatch):
+    """The problems that are judged each by itself from now on, in a list that grows."""
+    judged = []
+    monkeypatch.setattr(
+        solution_module,
+        "uniqueness_of",
+        lambda problem, *rest: judged.append(problem) or uniqueness_of(problem, *rest),
+    )
+    return judged
+
+
+def test_nuclear_solutions_get_at_once_the_answers_that_each_gets_alone(monkeypatch):
+    judged = judged_one_by_one(monkeypatch)
+    solution = solve(ragged_batch(120), Nuclear())
+    answers = solution.uniqueness
+    left = len(judged)
+    assert list(answers) == [
+        str(
+            uniqueness_of(
+                solution.problem[i],
+                solution.W[i],
+                solution.multipliers[i][solution.problem.present[i]],
+                float(solution.gap[i]),
+                Nuclear(),
+            )[0]
+        )
+        for i in range(120)
+    ]
+    assert {"unique", "not unique", "not known"} == set(answers)
+    assert left < 120 - (answers == "unique").sum() / 2
+
+
+def test_nuclear_solutions_of_generic_problems_are_not_judged_one_by_one(monkeypatch):
+    judged = judged_one_by_one(monkeypatch)
+    assert set(solve(random_problem(50, 3, 4, 5), Nuclear()).uniqueness) == {"unique"}
+    assert not judged
+    monkeypatch.setattr("attractor.margin.uniqueness._LARGEST", 40)  # one or two at a time
+    assert set(solve(random_problem(50, 3, 4, 5), Nuclear()).uniqueness) == {"unique"}
+    assert not judged
 
 
 @pytest.mark.parametrize("geometry", FOUR, ids=lambda geometry: geometry.name)

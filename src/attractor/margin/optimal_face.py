@@ -91,15 +91,12 @@ class SymmetricBlock(Directions):
     def __init__(self, U: Float[np.ndarray, "d r"], V: Float[np.ndarray, "e r"]) -> None:
         """Takes matrices with orthonormal columns."""
         self.U, self.V = U, V
-        self.pairs = np.triu_indices(U.shape[1])
-        self.size = len(self.pairs[0])
-        self.weights = np.where(self.pairs[0] == self.pairs[1], 0.5, math.sqrt(0.5))
+        self.pairs, self.weights = _pairs(U.shape[1])
+        self.size = len(self.weights)
 
     def features(self, left: _Left, right: _Right) -> _Features:
         """Products of coordinates, made symmetric."""
-        a, b = left @ self.U, right @ self.V
-        i, k = self.pairs
-        return (a[:, i] * b[:, k] + a[:, k] * b[:, i]) * self.weights
+        return symmetric_features(left @ self.U, right @ self.V)
 
     def coordinates(self, G: _Matrix) -> Float[np.ndarray, "size"]:
         """Those of the symmetric part of ``U^T G V``."""
@@ -111,6 +108,20 @@ class SymmetricBlock(Directions):
         half = np.zeros((self.U.shape[1],) * 2)
         half[self.pairs] = coordinates * self.weights
         return self.U @ (half + half.T) @ self.V.T
+
+
+def symmetric_features(
+    a: Float[np.ndarray, "*batch m r"], b: Float[np.ndarray, "*batch m r"]
+) -> Float[np.ndarray, "*batch m size"]:
+    """``a_j^T S_k b_j`` for an orthonormal basis of the symmetric matrices S_k."""
+    (i, k), weights = _pairs(a.shape[-1])
+    return (a[..., i] * b[..., k] + a[..., k] * b[..., i]) * weights
+
+
+def _pairs(r: int) -> tuple[tuple[np.ndarray, np.ndarray], Float[np.ndarray, "size"]]:
+    """The entries that say all of a symmetric matrix, and their weights in an orthonormal basis."""
+    i, k = np.triu_indices(r)
+    return (i, k), np.where(i == k, 0.5, math.sqrt(0.5))
 
 
 class Block(Directions):

@@ -18,7 +18,7 @@ from attractor.margin.certificate import Certificate, rank_of
 from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.solved_once import memory
-from attractor.margin.uniqueness import Uniqueness, uniqueness_of
+from attractor.margin.uniqueness import Uniqueness, unique_at_once, uniqueness_of
 from attractor.records import Plotted, Rows, Summary
 
 if TYPE_CHECKING:
@@ -336,8 +336,11 @@ class Solution(Plotted, Summary):
         multipliers = self.multipliers.reshape(problem.bounds.shape)
         gap, shared = self.certificate.gap, memory()
         judge = uniqueness_of if shared is None else shared.uniqueness_of
+        unique = unique_at_once(problem, W, multipliers, gap, self.geometry)
         return [
-            judge(
+            (Uniqueness.UNIQUE, None)
+            if unique[i]
+            else judge(
                 problem[i], W[i], multipliers[i][problem.present[i]], float(gap[i]), self.geometry
             )
             for i in range(len(problem))

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import enum
 import math
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attractor.errors import Status
-from attractor.geometry import Geometry
+from attractor.geometry import (
+    Geometry,
+    Schatten,
+    has_norm_of,
+    singular_value_decomposition,
+    singular_values,
+)
 from attractor.margin.certificate import certify_scaled
 from attractor.margin.methods import status_of
-from attractor.margin.optimal_face import Entries, exposed_face
+from attractor.margin.optimal_face import Entries, exposed_face, symmetric_features
 from attractor.margin.optimal_set import Span, UnitConstraints, free_move, row_space
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
@@ -30,6 +37,8 @@ _FAR = 1e-3
 """Distance between two solutions, relative to one of them, from which on they are two."""
 _CURVED = 10.0
 """The same in units of ``sqrt(gap)``: where the ball is round, that is how far a gap reaches."""
+_LARGEST = 4_000_000
+"""Numbers of margins of unit coordinates, of all solutions looked at together: 32 MB."""
 _SAME = 1e-9
 """Largest relative gap, or shortfall of a margin, of another solution."""
 
@@ -78,12 +87,73 @@ def uniqueness_of(
     if not gap <= _COARSEST:
         return Uniqueness.NOT_KNOWN, None
     search = _Search(problem, W, multipliers, gap, geometry)
-    coarse = math.sqrt(max(gap, _FINEST))
+    coarse = float(_accuracy(gap))
     for accuracy in (coarse, min(coarse, _FINE * max(gap, _FINEST))):
         answer, other = search.judge(accuracy, _DEPENDENT * coarse)
         if answer is not Uniqueness.NOT_KNOWN:
             break
     return answer, other
+
+
+def unique_at_once(
+    problem: MarginProblem,
+    W: Float[np.ndarray, "instances d e"],
+    multipliers: Float[np.ndarray, "instances m"],
+    gap: Float[np.ndarray, "instances"],
+    geometry: Geometry,
+) -> Bool[np.ndarray, "instances"]:
+    """Which nuclear solutions of a batch are unique by what ``uniqueness_of`` looks at first.
+
+    Most are: no two matrices of the face have the same margins. What is not found here, in other
+    norms and of large problems, is left to it.
+
+    Args:
+        problem: A batch.
+        W: Its solutions; NaN where there is none.
+        multipliers: Their multipliers.
+        gap: Their relative duality gaps.
+        geometry: The norm.
+    """
+    unique = np.zeros(len(problem), dtype=bool)
+    known = np.isfinite(W).all((-1, -2)) & W.any((-1, -2)) & (gap <= _COARSEST)
+    if not (known.any() and has_norm_of(geometry, Schatten) and geometry.p == 1):
+        return unique
+    scaled = ScaledConstraints.of(problem)
+    weights = np.ldexp(np.where(problem.present, multipliers, 0.0), scaled.shift) * scaled.norms
+    weights = np.where(known[:, None], weights, 0.0)
+    left, right = _unit_rows(scaled.left), _unit_rows(scaled.right)
+    combined = np.swapaxes(left, -1, -2) @ (weights[..., None] * right)
+    U, tau, Vt = singular_value_decomposition(combined)
+    tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
+    accuracy = _accuracy(np.where(known, gap, 0.0))
+    held = scaled.nonzero & (scaled.equality | (weights > accuracy[:, None]))
+    ranks = np.where(known, (tau >= 1 - accuracy[:, None]).sum(-1), 0)
+    for rank in np.unique(ranks[ranks > 0]):
+        alike = np.flatnonzero(ranks == rank)
+        size = (held.shape[1] + 1) * rank * (rank + 1) // 2
+        for own in np.array_split(alike, -(-len(alike) * size // _LARGEST)):
+            margins = symmetric_features(
+                left[own] @ U[own, :, :rank], right[own] @ np.swapaxes(Vt[own, :rank], -1, -2)
+            )
+            margins[~held[own]] = 0.0
+            # All matrices of the face have the same inner product with the combination.
+            shared = np.zeros((len(own), 1, margins.shape[-1]))
+            shared[:, 0, np.equal(*np.triu_indices(rank))] = tau[own, :rank]
+            values = singular_values(np.concatenate([margins, shared], axis=1))
+            told_apart = (values > _DEPENDENT * accuracy[own, None]).sum(-1)
+            unique[own] = told_apart == margins.shape[-1]
+    return unique
+
+
+def _accuracy(gap: Any) -> Any:
+    """The coarse accuracy: numbers below it count as zero."""
+    return np.sqrt(np.maximum(gap, _FINEST))
+
+
+def _unit_rows(rows: Float[np.ndarray, "instances m d"]) -> Float[np.ndarray, "instances m d"]:
+    """Rows of norm one; those that are zero stay so."""
+    size = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return rows / np.where(size > 0, size, 1.0)
 
 
 class _Search:
