@@ -497,7 +497,7 @@ def _unit_values(
         return y if p >= 2 else y**2
     y = np.minimum(z / linear, (z / bent) ** (1 / power))
     for _ in range(_NEWTON_STEPS):
-        steep = bent * y ** (power - 1)
+        steep = bent if power == 1 else bent * y ** (power - 1)
         slope = linear + power * steep
         y = np.maximum(y - (linear * y + steep * y - z) / slope, 0.0)
     return y if p >= 2 else y ** (1 / (p - 1))
