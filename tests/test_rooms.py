@@ -21,9 +21,17 @@ def room_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def statements(node):
+    """All statements in a node; expressions, which are most of it, hold none."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
+
+
 def imported_rooms(path):
     """The rooms that a file imports from; those of the facade are ``attractor`` itself."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         modules = []
         if isinstance(node, ast.ImportFrom) and node.module:
             modules = [node.module]

@@ -11,6 +11,7 @@ import random
 import resource
 import tempfile
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault(
     "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
@@ -34,17 +35,18 @@ def pairs_of(names: list[str], sample: int | None = None) -> list[tuple[str, str
     for name in names:
         if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
             continue
+        taken = inspect.signature(CALLS[name].function).parameters
         for parameter in CALLS[name].parameters:
             draw = random.Random(f"{name} {parameter}")
-            hostile = [value for value in VALUES if not _is_default(CALLS[name], parameter, value)]
+            default = taken[parameter].default
+            hostile = [value for value in VALUES if not _is_default(default, value)]
             chosen = hostile if sample is None else draw.sample(hostile, sample)
             found += [(name, parameter, value.name) for value in chosen]
     return found
 
 
-def _is_default(call: Call, parameter: str, value: Hostile) -> bool:
-    """Whether a value is what the parameter has where it is left out."""
-    default = inspect.signature(call.function).parameters[parameter].default
+def _is_default(default: Any, value: Hostile) -> bool:
+    """Whether a value is what a parameter has where it is left out."""
     return any(value.name == repr(one) and default is one for one in (None, True))
 
 

@@ -15,20 +15,24 @@ SOURCE = Path(attractor.__file__).parent
 NOT_OURS = {"--local-dir"}
 """Options of other programs that messages name: those of ``hf download``."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_ANY = re.compile(r"--[a-z]|`attractor |attractor\[")
+"""What a file has where a message in it names an option, a command or an extra."""
 
 
 @functools.cache
 def messages():
     """The texts of all modules but for docstrings, those with values in them put together.
 
-    Pages with their styles are left out, and the flags of XLA.
+    Pages with their styles are left out, and the flags of XLA, and files that name nothing.
     """
     found = []
     for file in sorted(SOURCE.rglob("*.py")):
         if file.name in ("page.py", "machine.py"):
             continue
-        parts = set()
-        for node in ast.walk(ast.parse(file.read_text())):  # a node comes before its parts
+        source, parts = file.read_text(), set()
+        if not _ANY.search(source):
+            continue
+        for node in ast.walk(ast.parse(source)):  # a node comes before its parts
             if isinstance(node, ast.Expr):
                 parts.add(id(node.value))
             elif isinstance(node, ast.JoinedStr):

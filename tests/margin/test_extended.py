@@ -39,6 +39,15 @@ def test_matrix_product_keeps_its_error_bound(seed, inner):
         assert abs(value - wanted) <= bound
 
 
+@pytest.mark.parametrize("inner", [2, 3, 4, 16, 64])
+def test_matrix_product_keeps_it_where_sums_of_slices_are_largest(inner):
+    bits = extended._bits(inner)
+    one = 1 - 2.0**-bits + 2.0 ** -(bits + 1) - 2.0 ** -(2 * bits) + 2.0 ** -(2 * bits + 1)
+    row = np.full((1, inner), one)
+    (found,) = exact(extended.matrix_product(row, row.T))
+    assert abs(found - inner * Fraction(one) ** 2) <= extended.relative_error(inner)
+
+
 def test_cancellation_to_nothing_is_seen():
     # 1e8 and 1e-8 beside each other: float64 loses the answer altogether.
     a = np.array([[1e8, 1.0, -1e8]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Sequence
@@ -107,7 +108,7 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, in place of its placeholder."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, name and typer.main.get_command(load_command(name)), rest
+        return name, name and _command(name), rest
 
 
 def _unreadable(error: Any) -> str:
@@ -123,6 +124,12 @@ def _unreadable(error: Any) -> str:
     remedy = f"`{' '.join(['attractor', *words])} --help` says what there is"
     found = failure(message, argument=named, problem=message, remedy=remedy)
     return answer_line(" ".join(words) or None, error.exit_code, found)
+
+
+@functools.cache
+def _command(name: str) -> Any:
+    """The command of a name, whose options are read off its function once."""
+    return typer.main.get_command(load_command(name))
 
 
 def load_command(name: str) -> typer.Typer:

@@ -22,6 +22,8 @@ from attractor.geometry.registry import get_geometry, register_geometry
 
 Span: TypeAlias = "tuple[int, int | None] | tuple[int, int | None, int | None]"
 """Where rows or columns begin and end, None being the last; a third entry cuts them by as many."""
+Grid: TypeAlias = tuple[range, range, int, int]
+"""Where blocks of a matrix begin, along rows and along columns, and their size."""
 
 _LARGEST = np.iinfo(np.int64).max
 _TERM = re.compile(r"(?:(\d[\w.+-]*)\s*\*?\s+)?([A-Za-z_][\w.+-]*)\s*\[([^\]]*)\]")
@@ -126,7 +128,7 @@ class Block:
         weight = "" if self.weight == 1 else f"{exponent_text(self.weight)} "
         return f"{weight}{self.geometry.name}[{rows}{'' if columns == ':' else f', {columns}'}]"
 
-    def grid(self, shape: tuple[int, ...]) -> tuple[range, range, int, int]:
+    def grid(self, shape: tuple[int, ...]) -> Grid:
         """Where blocks of a matrix begin, along rows and along columns, and their size.
 
         Raises:
@@ -211,7 +213,7 @@ class BlockNorm(Geometry, abc.ABC):
         Raises:
             InvalidInputError: If they do not cover it, or overlap.
         """
-        return _pieces(self.blocks, tuple(shape))
+        return _layout(self, tuple(shape))[0]
 
     def cut(self, W: Float[Any, "*batch d e"]) -> list[Float[Any, "*batch r c h w"]]:
         """The blocks of matrices: a grid of matrices for each entry of ``blocks``.
@@ -219,11 +221,8 @@ class BlockNorm(Geometry, abc.ABC):
         Raises:
             InvalidInputError: If they do not cover the matrix, or overlap.
         """
-        shape = W.shape[-2:]
-        self.pieces(shape)
         xp, found = W.__array_namespace__(), []
-        for block in self.blocks:
-            rows, columns, h, w = block.grid(shape)
+        for rows, columns, h, w in _layout(self, tuple(W.shape[-2:]))[1]:
             part = W[..., rows.start : rows.stop, columns.start : columns.stop]
             part = xp.reshape(part, (*W.shape[:-2], len(rows), h, len(columns), w))
             found.append(xp.moveaxis(part, -2, -3))
@@ -235,8 +234,8 @@ class BlockNorm(Geometry, abc.ABC):
         """The matrices whose blocks are given, of the shape and kind of others: undoes ``cut``."""
         xp = like.__array_namespace__()
         empty = total = xp.zeros_like(like)
-        for block, part in zip(self.blocks, parts, strict=True):
-            rows, columns, h, w = block.grid(like.shape[-2:])
+        grids = _layout(self, tuple(like.shape[-2:]))[1]
+        for (rows, columns, h, w), part in zip(grids, parts, strict=True):
             part = xp.moveaxis(part, -3, -2)
             part = xp.reshape(part, (*like.shape[:-2], len(rows) * h, len(columns) * w))
             beside = empty[..., columns.start : columns.stop]
@@ -414,15 +413,15 @@ class BlockSum(BlockNorm):
 
 
 @functools.lru_cache(maxsize=1024)
-def _pieces(blocks: tuple[Block, ...], shape: tuple[int, ...]) -> tuple[Piece, ...]:
-    """The blocks of a matrix of some shape, one by one.
+def _layout(norm: BlockNorm, shape: tuple[int, ...]) -> tuple[tuple[Piece, ...], tuple[Grid, ...]]:
+    """The blocks of a matrix of some shape, one by one, and the grids that they lie in.
 
     Raises:
         InvalidInputError: If they do not cover it, or overlap.
     """
+    grids = tuple(block.grid(shape) for block in norm.blocks)
     found, times = [], np.zeros(shape, dtype=int)
-    for block in blocks:
-        rows, columns, h, w = block.grid(shape)
+    for block, (rows, columns, h, w) in zip(norm.blocks, grids, strict=True):
         for i in rows:
             for k in columns:
                 place = slice(i, i + h), slice(k, k + w)
@@ -437,7 +436,7 @@ def _pieces(blocks: tuple[Block, ...], shape: tuple[int, ...]) -> tuple[Piece, .
             f"row {i}, column {k} of a {shape[0]} x {shape[1]} matrix lies in {how}",
             "Give blocks that cover the matrix once",
         )
-    return tuple(found)
+    return tuple(found), grids
 
 
 def _checked_span(name: str, span: Any) -> tuple[int, int | None, int | None]:

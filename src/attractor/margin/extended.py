@@ -57,15 +57,20 @@ def matrix_product(
     The error of entry (i, j) is below ``relative_error(inner) max|left_i| max|right_j|``, where
     max runs over the inner axis.
     """
-    bits = _bits(left.shape[-1])
+    inner = left.shape[-1]
+    bits = _bits(inner)
     left_slices, left_exponent = _slices(left, -1, bits)
     right_slices, right_exponent = _slices(right, -2, bits)
-    zero = np.zeros((*left.shape[:-1], right.shape[-1]))
-    result = (zero, zero)
+    # Side by side, products of one order are added up as they are multiplied, exactly as well: all
+    # slices but the first have one bit less, so that sums stay below 2^53.
+    beside, below = np.concatenate(left_slices, -1), np.concatenate(right_slices[::-1], -2)
+    result = None
     for order in range(_SLICES - 1, -1, -1):  # smallest terms first
-        for first in range(order + 1):
-            exact = left_slices[first] @ right_slices[order - first]
-            result = add(result, np.ldexp(exact, -bits * (order + 2)), 0.0)
+        last, first = (order + 1) * inner, (_SLICES - 1 - order) * inner
+        exact = beside[..., :last] @ below[..., first:, :]
+        term = exact * 2.0 ** (-bits * (order + 2))
+        result = (term, np.zeros_like(term)) if result is None else add(result, term, 0.0)
+    assert result is not None
     exponent = left_exponent + right_exponent
     return np.ldexp(result[0], exponent), np.ldexp(result[1], exponent)
 
@@ -125,7 +130,7 @@ def _slices(
     rest = np.ldexp(array, -exponent)  # at most one
     slices = []
     for _ in range(_SLICES):
-        rest = np.ldexp(rest, bits)
+        rest = rest * 2.0**bits
         whole = np.rint(rest)
         rest = rest - whole
         slices.append(whole)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -81,33 +82,35 @@ class GroupedConstraints:
 
     def blocks(self) -> Iterator[tuple[slice, Float[np.ndarray, "groups size size"]]]:
         """Gram matrices of the groups, a run of groups of one size at a time, and their rows."""
-        for groups, rows, a in self._runs():
+        for groups, rows, a in self._runs:
             b = self.right[groups]
             yield rows, (a @ np.swapaxes(a, -1, -2)) * np.einsum("ge,ge->g", b, b)[:, None, None]
 
     def _sums(self, x: np.ndarray) -> Float[np.ndarray, "groups d"]:
         """``sum_j x_j a_j`` over each group."""
         sums = np.empty((len(self.right), self.left.shape[1]))
-        for groups, rows, a in self._runs():
+        for groups, rows, a in self._runs:
             np.matmul(x[rows].reshape(-1, 1, a.shape[1]), a, out=sums[groups][:, None, :])
         return sums
 
     def _products(self, vectors: np.ndarray) -> Float[np.ndarray, "m"]:
         """``a_j`` times the vector of its group."""
         products = np.empty(len(self.left))
-        for groups, rows, a in self._runs():
+        for groups, rows, a in self._runs:
             out = products[rows].reshape(-1, a.shape[1], 1)
             np.matmul(a, vectors[groups][:, :, None], out=out)
         return products
 
-    def _runs(self) -> Iterator[tuple[slice, slice, Float[np.ndarray, "groups size d"]]]:
+    @cached_property
+    def _runs(self) -> list[tuple[slice, slice, Float[np.ndarray, "groups size d"]]]:
         """Consecutive groups of one size: their numbers, their rows, their ``a``."""
         sizes = np.diff(self.starts)
         edges = np.flatnonzero(np.diff(sizes)) + 1
-        first = 0
+        first, found = 0, []
         for last in (*edges.tolist(), len(sizes)):
             if last > first:
                 rows = slice(int(self.starts[first]), int(self.starts[last]))
                 a = self.left[rows].reshape(-1, int(sizes[first]), self.left.shape[1])
-                yield slice(first, last), rows, a
+                found.append((slice(first, last), rows, a))
             first = last
+        return found

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -228,19 +228,24 @@ class MaximumPoint:
         if float(geometry.dual_norm(Z)) <= tau:
             none = [Projection.on_zero(one.sizes) for one in values]
             return cls(W, 0.0, [*zip(pieces, values, none, strict=True)], 0.0)
-        found: list[Projection] = []
+        balls = [
+            Balls.around(one.sizes, _exponent(piece.geometry))
+            for piece, one in zip(pieces, values, strict=True)
+        ]
+        weights = [piece.weight for piece in pieces]
+        reached: list[Reached] = []
         falls = [0.0]
 
         def excess(level: float) -> tuple[float, float]:
-            found[:] = (
-                Projection.on(one.sizes, level / piece.weight, _exponent(piece.geometry))
-                for piece, one in zip(pieces, values, strict=True)
-            )
-            weighed = [*zip(pieces, found, strict=True)]
-            falls[0] = sum(one.fall / piece.weight**2 for piece, one in weighed)
-            return sum(one.distance / piece.weight for piece, one in weighed) - tau, falls[0]
+            reached[:] = [
+                ball.reach(level / weight) for ball, weight in zip(balls, weights, strict=True)
+            ]
+            weighed = [*zip(weights, reached, strict=True)]
+            falls[0] = sum(one.fall / weight**2 for weight, one in weighed)
+            return sum(one.distance / weight for weight, one in weighed) - tau, falls[0]
 
         level = _root(excess, 0.0, float(geometry.norm(Z)), rounding=tau)
+        found = [one.projection() for one in reached]
         for piece, one, projection in zip(pieces, values, found, strict=True):
             W[piece.rows, piece.columns] = one.matrix(projection.after)
         return cls(W, level, [*zip(pieces, values, found, strict=True)], falls[0])
@@ -268,56 +273,116 @@ class Projection:
         after: The nearest point.
         slope: Its derivative in the values.
         by_radius: Its derivative in the radius.
-        distance: Dual norm h of what is taken off, the derivative of half the squared distance.
-        fall: ``-dh / dr``.
     """
 
     after: Float[np.ndarray, "r"]
     slope: Slope
     by_radius: Float[np.ndarray, "r"]
-    distance: float
-    fall: float
 
     @classmethod
     def on_zero(cls, z: Float[np.ndarray, "r"]) -> Projection:
         """On the ball of radius zero."""
         zero = np.zeros_like(z)
-        return cls(zero, Slope(zero, zero, 1.0), zero, 0.0, 0.0)
+        return cls(zero, Slope(zero, zero, 1.0), zero)
+
+
+class Reached(NamedTuple):
+    """How far values lie from a ball.
+
+    Attributes:
+        distance: Dual norm h of what is taken off, the derivative of half the squared distance.
+        fall: ``-dh / dr``.
+        projection: Gives the nearest point, which the search for a level has no need of.
+    """
+
+    distance: float
+    fall: float
+    projection: Callable[[], Projection]
+
+
+@dataclass(frozen=True)
+class Balls:
+    """The l_p balls around zero, and non-negative values to be projected on them.
+
+    Attributes:
+        z: The values.
+        p: The exponent.
+        length: The l_p norm of the values.
+        falling: The values in descending order, where p is 1.
+        sums: Their sums, up to each.
+    """
+
+    z: Float[np.ndarray, "r"]
+    p: float
+    length: float
+    falling: Float[np.ndarray, "r"] | None
+    sums: Float[np.ndarray, "r"] | None
 
     @classmethod
-    def on(cls, z: Float[np.ndarray, "r"], radius: float, p: float) -> Projection:
-        """On the ball of a radius above zero.
+    def around(cls, z: Float[np.ndarray, "r"], p: float) -> Balls:
+        """With what is the same for all radii."""
+        falling = np.sort(z)[::-1] if p == 1 else None
+        return cls(z, p, vector_norm(z, p), falling, None if falling is None else falling.cumsum())
+
+    def reach(self, radius: float) -> Reached:
+        """How far the values lie from the ball of a radius above zero."""
+        if self.length <= radius:
+            return Reached(0.0, 0.0, self._inside)
+        if np.isinf(self.p):
+            return self._reach_of_largest(radius)
+        return self._reach_of_sum(radius) if self.p == 1 else self._reach_of_power(radius)
+
+    def _inside(self) -> Projection:
+        zero = np.zeros_like(self.z)
+        return Projection(self.z, Slope(np.ones_like(self.z), zero, -1.0), zero)
+
+    def _reach_of_largest(self, radius: float) -> Reached:
+        z = self.z
+        cut = z > radius
+
+        def projection() -> Projection:
+            slope = Slope(np.where(cut, 0.0, 1.0), np.zeros_like(z), -1.0)
+            return Projection(np.minimum(z, radius), slope, cut.astype(float))
+
+        return Reached(float((z[cut] - radius).sum()), float(cut.sum()), projection)
+
+    def _reach_of_sum(self, radius: float) -> Reached:
+        z, falling, sums = self.z, self.falling, self.sums
+        assert falling is not None and sums is not None
+        levels = (sums - radius) / np.arange(1, len(z) + 1)
+        distance = float(levels[(falling > levels).nonzero()[0][-1]])
+        above = z > distance
+        total = float(np.count_nonzero(above))
+
+        def projection() -> Projection:
+            gradient = np.where(above, 1.0, 0.0)
+            slope = Slope(gradient, gradient / np.sqrt(total), -1.0)
+            return Projection(np.maximum(z - distance, 0.0), slope, gradient / total)
+
+        return Reached(distance, 1 / total, projection)
+
+    def _reach_of_power(self, radius: float) -> Reached:
+        """Where 1 < p < inf.
 
         With ``z = w + h g``, g the gradient of the norm at w, ``dz = A dw - kappa g dr + g dh``
         where A is diagonal, ``kappa = h (p - 1) / r``, and ``g . dw = dr``.
         """
-        zero = np.zeros_like(z)
-        if vector_norm(z, p) <= radius:
-            return cls(z, Slope(np.ones_like(z), zero, -1.0), zero, 0.0, 0.0)
-        if np.isinf(p):
-            cut = z > radius
-            fall = float(cut.sum())
-            distance = float((z[cut] - radius).sum())
-            slope = Slope(np.where(cut, 0.0, 1.0), zero, -1.0)
-            return cls(np.minimum(z, radius), slope, cut.astype(float), distance, fall)
-        if p == 1:
-            falling = np.sort(z)[::-1]
-            levels = (np.cumsum(falling) - radius) / np.arange(1, len(z) + 1)
-            distance = float(levels[np.flatnonzero(falling > levels)[-1]])
-            inverse = gradient = np.where(z > distance, 1.0, 0.0)
-            after, kappa = np.maximum(z - distance, 0.0), 0.0
-        else:
-            distance = _distance(z, radius, p)
+        z, p = self.z, self.p
+        with np.errstate(divide="ignore"):
+            distance = self.length - radius if p == 2 else _distance(z, radius, p)
             after = radius * _unit_values(z, distance, p, radius)
             unit = after / radius
             kappa = distance * (p - 1) / radius
-            with np.errstate(divide="ignore"):
-                inverse = 1 / (1 + kappa * unit ** (p - 2))
-            gradient = unit ** (p - 1)
+            inverse = 1 / (1 + kappa * unit ** (p - 2))
+        gradient = unit ** (p - 1)
         curved = inverse * gradient
         total = float(curved @ gradient)
-        slope = Slope(inverse, curved / np.sqrt(total), -1.0)
-        return cls(after, slope, curved / total, distance, 1 / total - kappa)
+
+        def projection() -> Projection:
+            slope = Slope(inverse, curved / np.sqrt(total), -1.0)
+            return Projection(after, slope, curved / total)
+
+        return Reached(distance, 1 / total - kappa, projection)
 
 
 def vector_norm(z: Float[np.ndarray, "r"], p: float) -> float:
@@ -330,15 +395,12 @@ def vector_norm(z: Float[np.ndarray, "r"], p: float) -> float:
 
 def _distance(z: Float[np.ndarray, "r"], radius: float, p: float) -> float:
     """The h with ``||w||_p = r`` where ``w + h (w / r)^(p-1) = z``."""
-    if p == 2:
-        return vector_norm(z, 2) - radius
 
     def excess(h: float) -> tuple[float, float]:
         s = _unit_values(z, h, p, radius)
         power = s ** (p - 1)
-        with np.errstate(divide="ignore"):
-            steep = power * power / (radius + h * (p - 1) * s ** (p - 2))
-        return float((power * s).sum() - 1), float(p * steep.sum())
+        steep = power * power / (radius + h * (p - 1) * s ** (p - 2))
+        return float(np.add.reduce(power * s) - 1), float(p * np.add.reduce(steep))
 
     most = vector_norm(z, p / (p - 1))
     return _root(excess, 1e-15 * most, most, rounding=1.0)
@@ -435,7 +497,7 @@ def _unit_values(
         return y if p >= 2 else y**2
     y = np.minimum(z / linear, (z / bent) ** (1 / power))
     for _ in range(_NEWTON_STEPS):
-        steep = bent * y ** (power - 1)
+        steep = bent if power == 1 else bent * y ** (power - 1)
         slope = linear + power * steep
         y = np.maximum(y - (linear * y + steep * y - z) / slope, 0.0)
     return y if p >= 2 else y ** (1 / (p - 1))

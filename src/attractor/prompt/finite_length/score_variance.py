@@ -8,6 +8,7 @@ lie on the negative real axis.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -136,11 +137,17 @@ def _nodes(rates: Float[np.ndarray, "d"], rarest: float) -> tuple[Float[np.ndarr
     edges = np.sqrt(np.interp(places, lengths, v))[::-1]
     if kept[-1] == _TRIED - 1:
         edges = np.concatenate([[0.0], edges])
-    x, masses = np.polynomial.legendre.leggauss(_PANEL)
+    x, masses = _panel()
     half = np.diff(edges)[:, None] / 2
     s = (edges[:-1, None] + half * (x + 1)).ravel()
     saddle = np.exp(np.interp(-np.log(s**2), -np.log(v), np.log(w)))
     return s, (half * masses).ravel(), saddle
+
+
+@functools.cache
+def _panel() -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
+    """Gauss-Legendre nodes and masses of one panel on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(_PANEL)
 
 
 def _root_of_product(
