@@ -247,17 +247,20 @@ def transfer_of_samples(
     trained = [*map(float, sizes), math.inf]
     flows = [gradient_flow(train, loss, start, length, clock) for length in trained]
     found = {name: np.empty((len(trained), len(clock))) for name in _SERIES}
+    limit = flows[-1]
+    at_limit = [held_out.losses_under(head, loss, held_out.limit) for head in limit.heads]
     for row, (length, flow) in enumerate(zip(trained, flows, strict=True)):
-        for column, (u, v) in enumerate(zip(flow.score_matrix, flow.value_matrix, strict=True)):
-            head = AttentionHead(u, v)
-            own = held_out.losses_under(head, loss, held_out.law(length))
-            infinite = held_out.losses_under(head, loss, held_out.limit)
-            at = AttentionHead(flows[-1].score_matrix[column], flows[-1].value_matrix[column])
-            excess = own - held_out.losses_under(at, loss, held_out.limit)
+        law = held_out.law(length)
+        for column, head in enumerate(flow.heads):
+            infinite = own = at_limit[column]
+            if flow is not limit:
+                infinite = held_out.losses_under(head, loss, held_out.limit)
+                own = held_out.losses_under(head, loss, law)
+            excess, at = own - at_limit[column], limit.heads[column]
             root = math.sqrt(len(own))
             found["gap"][row, column] = math.hypot(
-                float(np.linalg.norm(u - at.score_matrix)),
-                float(np.linalg.norm(v - at.value_matrix)),
+                float(np.linalg.norm(head.score_matrix - at.score_matrix)),
+                float(np.linalg.norm(head.value_matrix - at.value_matrix)),
             )
             for name, losses in (("risk", own), ("infinite_risk", infinite), ("excess", excess)):
                 found[name][row, column] = losses.mean()
@@ -316,6 +319,12 @@ class HeadFlow:
     value_matrix: Float[np.ndarray, "time output d"]
     risk: Float[np.ndarray, "time"]
     gradient: Float[np.ndarray, "time"]
+
+    @functools.cached_property
+    def heads(self) -> list[AttentionHead]:
+        """The head at each of those times."""
+        matrices = zip(self.score_matrix, self.value_matrix, strict=True)
+        return [AttentionHead(u, v) for u, v in matrices]
 
 
 def gradient_flow(
