@@ -186,18 +186,15 @@ class InContextCase(ArrayFile, DataSet):
         return self._part(slice(0, None, 2)), self._part(slice(1, None, 2))
 
     def _part(self, kept: slice) -> TaskSample:
-        import jax
-
         from attractor.prompt.in_context import TaskSample
-        from attractor.prompt.measures import Empirical, Gaussian
+        from attractor.prompt.measures import Empirical
+        from attractor.prompt.measures.gaussian import centered
 
         prompts, limit = self.prompts[kept], None
         if self.token_covariance is None:
             limit = Empirical(prompts)
         else:
-            zero = np.zeros(prompts.shape[2])
-            laws = [Gaussian(zero, each) for each in self.token_covariance[kept]]
-            limit = jax.tree.map(lambda *leaves: np.stack(leaves), *laws)
+            limit = centered(self.token_covariance[kept])
         exact = self.token_covariance is not None
         return TaskSample(prompts, self.queries[kept], self.labels[kept], limit, exact)
 

@@ -143,8 +143,32 @@ def _rounding(given: Any) -> float:
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
 
 
+def centered(covariances: Float[np.ndarray, "law d d"]) -> Gaussian:
+    """The laws ``N(0, Gamma)`` of many covariances as one, whose arrays have an axis of laws.
+
+    Args:
+        covariances: Symmetric and positive semidefinite matrices.
+
+    Raises:
+        InvalidInputError: If one is not, beyond rounding.
+    """
+    laws, d = covariances.shape[:2]
+    transposed = np.swapaxes(covariances, 1, 2)
+    symmetric = (covariances + transposed) / 2
+    tolerance = _tolerance(covariances, _rounding(covariances))
+    skew = np.abs(covariances - transposed).max((1, 2))
+    refused = (skew > tolerance) | (np.linalg.eigvalsh(symmetric)[:, 0] < -tolerance)
+    # Where one is refused, the law of it alone says why.
+    one = Gaussian(np.zeros(d), covariances[int(refused.argmax())])
+    return jax.tree.unflatten(jax.tree.structure(one), [np.zeros((laws, d)), symmetric])
+
+
+def _tolerance(matrices: Float[np.ndarray, "*law d d"], rounding: float) -> Float[Any, "*law"]:
+    return 100 * rounding * matrices.shape[-1] * np.abs(matrices).max((-2, -1))
+
+
 def _check_semidefinite(matrix: Float[np.ndarray, "d d"], rounding: float) -> None:
-    tolerance = 100 * rounding * len(matrix) * np.abs(matrix).max()
+    tolerance = _tolerance(matrix, rounding)
     skew = np.abs(matrix - matrix.T)
     if skew.max() > tolerance:
         row, column = (int(i) for i in np.unravel_index(skew.argmax(), skew.shape))
