@@ -125,7 +125,7 @@ def _run(
 
     parameters = structure.unflatten([jnp.asarray(leaf) for leaf in draw()])
     state = transformation.init(parameters)
-    state = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * _PROBES), state)
+    state = jax.tree.map(_for_each_probe, state)
     updates = []
     held, read = np.zeros((2, len(jax.tree.leaves(state))), dtype=bool)
     for _ in range(_STEPS):
@@ -141,8 +141,7 @@ def _run(
         for place in np.flatnonzero(~read):
             held[place] |= _numbers(before[place]).any()
             erased = [
-                jnp.zeros_like(leaf) if place == other else leaf
-                for other, leaf in enumerate(before)
+                _zeros_like(leaf) if place == other else leaf for other, leaf in enumerate(before)
             ]
             rest = jax.tree.structure(state).unflatten(erased)
             without = step(gradient, rest, parameters)
@@ -158,9 +157,22 @@ def _same(one: PyTree, other: PyTree) -> bool:
     return all(np.array_equal(_numbers(a), _numbers(b)) for a, b in pairs)
 
 
+def _for_each_probe(leaf: Any) -> Any:
+    """A leaf as often as there are probes; NumPy takes it so without compiling anything."""
+    leaf = jnp.asarray(leaf)
+    return jnp.stack([leaf] * _PROBES) if _is_key(leaf) else np.stack([np.asarray(leaf)] * _PROBES)
+
+
+def _zeros_like(leaf: Any) -> Any:
+    return jnp.zeros_like(leaf) if _is_key(leaf) else np.zeros(leaf.shape, leaf.dtype)
+
+
 def _numbers(leaf: Any) -> np.ndarray:
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _degree(path: Any, leaf: np.ndarray, powers: list[np.ndarray]) -> tuple[int, int]:
