@@ -22,7 +22,7 @@ def main() -> None:
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
     gc.set_threshold(400_000)
-    if "sweep" not in sys.argv[1:2]:
+    if "sweep" not in sys.argv:
         # Where Dask is installed, xarray loads all of it to see that no array is one of Dask's,
         # which takes as long as to load JAX.
         leave_out("dask")

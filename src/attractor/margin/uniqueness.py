@@ -104,8 +104,8 @@ def unique_at_once(
 ) -> Bool[np.ndarray, "instances"]:
     """Which nuclear solutions of a batch are unique by what ``uniqueness_of`` looks at first.
 
-    Most are: no two matrices of the face have the same margins. What is not found here, in other
-    norms and of large problems, is left to it.
+    Most are: no two matrices of the face have the same margins. What is not found here, and all
+    other norms, are left to it.
 
     Args:
         problem: A batch.
@@ -119,8 +119,10 @@ def unique_at_once(
     if not (known.any() and has_norm_of(geometry, Schatten) and geometry.p == 1):
         return unique
     scaled = ScaledConstraints.of(problem)
-    weights = np.ldexp(np.where(problem.present, multipliers, 0.0), scaled.shift) * scaled.norms
-    weights = np.where(known[:, None], weights, 0.0)
+    with np.errstate(over="ignore"):  # infinite ones tell nothing
+        weights = np.ldexp(np.where(problem.present, multipliers, 0.0), scaled.shift)
+    known &= np.isfinite(weights).all(-1)
+    weights = np.where(known[:, None], weights * scaled.norms, 0.0)
     left, right = _unit_rows(scaled.left), _unit_rows(scaled.right)
     combined = np.swapaxes(left, -1, -2) @ (weights[..., None] * right)
     U, tau, Vt = singular_value_decomposition(combined)
