@@ -1,4 +1,4 @@
-"""Libraries that take long to load: asked about without loading them, or left out for good."""
+"""Libraries that take long to load: asked about without loading them, or left out."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class BlockNorm(Geometry, abc.ABC):
         Raises:
             InvalidInputError: If they do not cover it, or overlap.
         """
-        return _layout(self, tuple(shape))[0]
+        return _layout(self, tuple(shape)).pieces
 
     def cut(self, W: Float[Any, "*batch d e"]) -> list[Float[Any, "*batch r c h w"]]:
         """The blocks of matrices: a grid of matrices for each entry of ``blocks``.
@@ -222,7 +222,7 @@ class BlockNorm(Geometry, abc.ABC):
             InvalidInputError: If they do not cover the matrix, or overlap.
         """
         xp, found = W.__array_namespace__(), []
-        for rows, columns, h, w in _layout(self, tuple(W.shape[-2:]))[1]:
+        for rows, columns, h, w in _layout(self, tuple(W.shape[-2:])).grids:
             part = W[..., rows.start : rows.stop, columns.start : columns.stop]
             part = xp.reshape(part, (*W.shape[:-2], len(rows), h, len(columns), w))
             found.append(xp.moveaxis(part, -2, -3))
@@ -234,7 +234,7 @@ class BlockNorm(Geometry, abc.ABC):
         """The matrices whose blocks are given, of the shape and kind of others: undoes ``cut``."""
         xp = like.__array_namespace__()
         empty = total = xp.zeros_like(like)
-        grids = _layout(self, tuple(like.shape[-2:]))[1]
+        grids = _layout(self, tuple(like.shape[-2:])).grids
         for (rows, columns, h, w), part in zip(grids, parts, strict=True):
             part = xp.moveaxis(part, -3, -2)
             part = xp.reshape(part, (*like.shape[:-2], len(rows) * h, len(columns) * w))
@@ -412,9 +412,16 @@ class BlockSum(BlockNorm):
         return max(self._constants(rows, columns))
 
 
+class _Layout(NamedTuple):
+    """The blocks of a matrix of some shape: one by one, and the grid of each entry of a norm."""
+
+    pieces: tuple[Piece, ...]
+    grids: tuple[Grid, ...]
+
+
 @functools.lru_cache(maxsize=1024)
-def _layout(norm: BlockNorm, shape: tuple[int, ...]) -> tuple[tuple[Piece, ...], tuple[Grid, ...]]:
-    """The blocks of a matrix of some shape, one by one, and the grids that they lie in.
+def _layout(norm: BlockNorm, shape: tuple[int, ...]) -> _Layout:
+    """Where the blocks of a norm lie.
 
     Raises:
         InvalidInputError: If they do not cover it, or overlap.
@@ -436,7 +443,7 @@ def _layout(norm: BlockNorm, shape: tuple[int, ...]) -> tuple[tuple[Piece, ...],
             f"row {i}, column {k} of a {shape[0]} x {shape[1]} matrix lies in {how}",
             "Give blocks that cover the matrix once",
         )
-    return tuple(found), grids
+    return _Layout(tuple(found), grids)
 
 
 def _checked_span(name: str, span: Any) -> tuple[int, int | None, int | None]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -229,7 +230,7 @@ class MaximumPoint:
             none = [Projection.on_zero(one.sizes) for one in values]
             return cls(W, 0.0, [*zip(pieces, values, none, strict=True)], 0.0)
         balls = [
-            Balls.around(one.sizes, _exponent(piece.geometry))
+            Balls(one.sizes, _exponent(piece.geometry))
             for piece, one in zip(pieces, values, strict=True)
         ]
         weights = [piece.weight for piece in pieces]
@@ -307,22 +308,25 @@ class Balls:
     Attributes:
         z: The values.
         p: The exponent.
-        length: The l_p norm of the values.
-        falling: The values in descending order, where p is 1.
-        sums: Their sums, up to each.
     """
 
     z: Float[np.ndarray, "r"]
     p: float
-    length: float
-    falling: Float[np.ndarray, "r"] | None
-    sums: Float[np.ndarray, "r"] | None
 
-    @classmethod
-    def around(cls, z: Float[np.ndarray, "r"], p: float) -> Balls:
-        """With what is the same for all radii."""
-        falling = np.sort(z)[::-1] if p == 1 else None
-        return cls(z, p, vector_norm(z, p), falling, None if falling is None else falling.cumsum())
+    @cached_property
+    def length(self) -> float:
+        """The l_p norm of the values."""
+        return vector_norm(self.z, self.p)
+
+    @cached_property
+    def falling(self) -> Float[np.ndarray, "r"]:
+        """The values in descending order."""
+        return np.sort(self.z)[::-1]
+
+    @cached_property
+    def sums(self) -> Float[np.ndarray, "r"]:
+        """Sums of the largest values, up to each."""
+        return self.falling.cumsum()
 
     def reach(self, radius: float) -> Reached:
         """How far the values lie from the ball of a radius above zero."""
@@ -347,10 +351,9 @@ class Balls:
         return Reached(float((z[cut] - radius).sum()), float(cut.sum()), projection)
 
     def _reach_of_sum(self, radius: float) -> Reached:
-        z, falling, sums = self.z, self.falling, self.sums
-        assert falling is not None and sums is not None
-        levels = (sums - radius) / np.arange(1, len(z) + 1)
-        distance = float(levels[(falling > levels).nonzero()[0][-1]])
+        z = self.z
+        levels = (self.sums - radius) / np.arange(1, len(z) + 1)
+        distance = float(levels[(self.falling > levels).nonzero()[0][-1]])
         above = z > distance
         total = float(np.count_nonzero(above))
 

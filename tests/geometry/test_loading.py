@@ -1,0 +1,19 @@
+import importlib
+import sys
+
+from attractor.geometry.loading import load_geometry
+from attractor.loaded import leave_out
+
+
+def test_a_module_of_one_s_own_finds_the_library_that_commands_leave_out(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "dask", raising=False)
+    leave_out("dask")
+    (tmp_path / "own_norm_with_dask.py").write_text(
+        "import importlib.util\n"
+        "from attractor.geometry import Frobenius\n"
+        "if importlib.util.find_spec('dask'):\n"
+        "    OWN = Frobenius()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    importlib.invalidate_caches()
+    assert load_geometry("own_norm_with_dask:OWN").name == "frobenius"
