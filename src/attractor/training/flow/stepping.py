@@ -208,7 +208,7 @@ class Stepper:
     @property
     def _solver(self) -> diffrax.AbstractSolver:
         if not self.implicit:
-            return diffrax.Dopri8()
+            return diffrax.Dopri8(scan_kind="lax")  # nothing differentiates through the flow
         tolerance: Any = self.limits.tolerance
         chord = _Chord(rtol=tolerance, atol=tolerance, linear_solver=OneAtATimeLU())
         return diffrax.Kvaerno5(root_finder=chord)

@@ -96,7 +96,7 @@ class _State(NamedTuple):
     moved: Array  # whether the Hessian is still that of the last point
     shift: Array  # relative to the size of the Hessian
     misses: Array
-    iterations: Array
+    iterations: Array  # -1 before the function is known at the start
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -118,6 +118,7 @@ def newton(
         data: Its second argument.
         limit: Largest number of steps.
     """
+    dtype = theta.dtype
 
     def curvature(theta: Array) -> Array:
         hessian = jax.hessian(objective)(theta, data)
@@ -126,8 +127,8 @@ def newton(
 
     def step(state: _State) -> _State:
         hessian = jax.lax.cond(state.moved, curvature, lambda _: state.hessian, state.theta)
-        size = jnp.maximum(jnp.abs(jnp.diagonal(hessian)).max(), jnp.finfo(hessian.dtype).tiny)
-        least = len(theta) * jnp.finfo(hessian.dtype).eps
+        size = jnp.maximum(jnp.abs(jnp.diagonal(hessian)).max(), jnp.finfo(dtype).tiny)
+        least = len(theta) * jnp.finfo(dtype).eps
         shifted = hessian + (state.shift + least) * size * jnp.eye(len(theta))
         factor = jax.scipy.linalg.cho_factor(shifted, lower=True)
         move = -jax.scipy.linalg.cho_solve(factor, state.gradient)
@@ -137,8 +138,9 @@ def newton(
         there = state.theta + move
         value, gradient = jax.value_and_grad(objective)(there, data)
 
-        usable = definite & jnp.isfinite(value) & jnp.isfinite(gradient).all()
-        noise = _ROUNDINGS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(state.value))
+        finite = jnp.isfinite(value) & jnp.isfinite(gradient).all()
+        usable = definite & finite
+        noise = _ROUNDINGS * jnp.finfo(dtype).eps * (1 + jnp.abs(state.value))
         predicted = -(state.gradient @ move) - move @ hessian @ move / 2
         # Without a step, or below rounding, values mean nothing, and the slope decides.
         polishing = definite & (predicted <= noise)
@@ -153,14 +155,16 @@ def newton(
         # Rounding of values may have raised the shift: last steps begin with hardly any.
         shift = jnp.where(polishing, jnp.minimum(shrunk, 1e-3 * state.shift), shift)
         missed = polishing & ~accepted
+        begins = state.iterations < 0
+        accepted |= begins
         return _State(
             theta=jnp.where(accepted, there, state.theta),
-            value=jnp.where(accepted, value, state.value),
+            value=jnp.where(begins & ~finite, jnp.inf, jnp.where(accepted, value, state.value)),
             gradient=jnp.where(accepted, gradient, state.gradient),
             hessian=hessian,
             moved=accepted,
-            shift=shift,
-            misses=state.misses + missed,
+            shift=jnp.where(begins, state.shift, shift),
+            misses=jnp.where(begins & ~finite, _MISSES, state.misses + (missed & ~begins)),
             iterations=state.iterations + 1,
         )
 
@@ -168,17 +172,16 @@ def newton(
         possible = (state.misses < _MISSES) & (state.shift < _LARGEST_SHIFT)
         return possible & (state.iterations < limit)
 
-    value, gradient = jax.value_and_grad(objective)(theta, data)
-    usable = jnp.isfinite(value) & jnp.isfinite(gradient).all()
+    # The start is a step by nothing: the function in one more place would be compiled once more.
     start = _State(
         theta=theta,
-        value=value,
-        gradient=gradient,
-        hessian=jnp.zeros((len(theta), len(theta)), value.dtype),
-        moved=jnp.array(True),
-        shift=jnp.array(_FIRST_SHIFT, value.dtype),
-        misses=jnp.where(usable, 0, _MISSES),
-        iterations=jnp.array(0),
+        value=jnp.array(jnp.inf, dtype),
+        gradient=jnp.zeros_like(theta),
+        hessian=jnp.zeros((len(theta), len(theta)), dtype),
+        moved=jnp.array(False),
+        shift=jnp.array(_FIRST_SHIFT, dtype),
+        misses=jnp.array(0),
+        iterations=jnp.array(-1),
     )
     end = jax.lax.while_loop(unfinished, step, start)
-    return Minimum(end.theta, jnp.where(usable, end.value, jnp.inf), end.iterations)
+    return Minimum(end.theta, end.value, end.iterations)
