@@ -17,9 +17,9 @@ FEW = ("--heads", "1.0,1.1", "--draws", 19)
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory):
+def content(tmp_path_factory, optimized):
     path = tmp_path_factory.mktemp("heads") / "heads.nc"
-    planted_heads(130).save(path)
+    planted_heads(115).save(path)
     return path.read_bytes()
 
 
@@ -65,7 +65,7 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     again, result = run_json("reproduce", "report/map.svg", "--data", heads)
     assert result.exit_code == 0, result.stderr
     assert again["same"] and not again["changed"] and again["name"] == "audit"
-    planted_heads(130, seed=1).save(tmp_path / "other.nc")
+    planted_heads(115, seed=1).save(tmp_path / "other.nc")
     again, result = run_json("reproduce", "report/audit.nc", "--data", "other.nc")
     assert not again["same"] and any("data" in words for words in again["changed"])
 
@@ -219,7 +219,7 @@ def test_a_model_is_captured_and_kept(run_json, model, tmp_path, fake_torch, bla
     }  # fmt: skip
     kept = tmp_path / "report" / "capture" / "heads.nc"
     assert load_captured(kept).layers == [0, 1, 2]
-    assert "model on texts.txt: 3 layers, 130 documents" in (
+    assert "model on texts.txt: 3 layers, 115 documents" in (
         (tmp_path / "report" / "index.html").read_text()
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "report", "texts.txt"]

@@ -130,9 +130,8 @@ def _learn_and_predict(
     Nesterov's method with steps by backtracking and restarts, each rule with its own; a rule that
     is found stays as it is.
     """
-    right = jnp.arange(keys.shape[1])[:, None] == chosen[:, None]
     objective = partial(
-        _objective, keys=keys, queries=queries, content=content, right=right, weights=weights
+        _objective, keys=keys, queries=queries, content=content, chosen=chosen, weights=weights
     )
     draws = weights.shape[1]
     start = jnp.zeros((draws, keys.shape[2], queries.shape[1]))
@@ -175,16 +174,17 @@ def _scores(rules: Any, keys: Any, queries: Any) -> Any:
 
 
 def _objective(
-    rules: Any, *, keys: Any, queries: Any, content: Any, right: Any, weights: Any
+    rules: Any, *, keys: Any, queries: Any, content: Any, chosen: Any, weights: Any
 ) -> tuple[Any, Any]:
     """The objective of every rule, and its gradient."""
     scores = jnp.where(content[..., None], _scores(rules, keys, queries), -jnp.inf)
     largest = scores.max(1, keepdims=True)
     powers = jnp.exp(scores - largest)
     total = powers.sum(1, keepdims=True)
-    own = jnp.where(right, scores, 0.0).sum(1)
-    losses = (largest + jnp.log(total))[:, 0] - own
+    own = jnp.take_along_axis(scores, chosen[:, None], axis=1)
+    losses = (largest + jnp.log(total) - own)[:, 0]
     value = (losses * weights).sum(0) + REGULARIZATION / 2 * _square(rules)
+    right = jnp.arange(keys.shape[1])[:, None] == chosen[:, None]
     residual = (powers / total - right) * weights[:, None]
     backward = jnp.matmul(keys.transpose(0, 2, 1), residual)  # (rows, width, draws)
     gradient = jnp.einsum("rwd,rf->dwf", backward, queries)
