@@ -19,6 +19,13 @@ FILES = {
 }
 SLOW = {"docs/sweeps.md"}
 """Files whose blocks take seconds."""
+TRAINING_LONG = {"docs/library.md"}
+"""Files whose blocks take longer without optimizations than it takes to compile them optimized."""
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+    for name, path in FILES.items()
+    if name not in TRAINING_LONG and snippets(path.read_text("utf-8"))
+]
 
 
 def run_command(command, monkeypatch):
@@ -28,15 +35,19 @@ def run_command(command, monkeypatch):
     assert ended.value.code in (None, 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
-        for name, path in FILES.items()
-        if snippets(path.read_text("utf-8"))
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_blocks_run_one_after_another_and_print_what_is_shown(name, tmp_path, monkeypatch):
+    run_blocks(name, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING_LONG))
+def test_blocks_that_train_for_long_run_and_print_what_is_shown(
+    name, tmp_path, monkeypatch, optimized
+):
+    run_blocks(name, tmp_path, monkeypatch)
+
+
+def run_blocks(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     namespace = {"__name__": "snippet"}
