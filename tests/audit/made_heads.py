@@ -12,26 +12,28 @@ from attractor.audit.rows import HeadRows, content_tokens, head_rows
 DOCUMENTS, TOKENS, WIDTH = 128, 6, 4
 
 
-def gaussian_arrays(seed: int, heads: int = 1) -> dict[str, Any]:
+def gaussian_arrays(seed: int, heads: int = 1, documents: int = DOCUMENTS) -> dict[str, Any]:
     """Heads of random weights on anisotropic hidden states, with values."""
     random = np.random.default_rng(seed)
     hidden = 3 * WIDTH
-    states = random.standard_normal((DOCUMENTS, TOKENS, hidden)) * np.geomspace(3, 0.1, hidden)
+    states = random.standard_normal((documents, TOKENS, hidden)) * np.geomspace(3, 0.1, hidden)
     states += np.geomspace(1, 2, hidden)
     weights = random.standard_normal((2, heads, hidden, WIDTH)) / np.sqrt(hidden)
-    position = random.integers(TOKENS, size=DOCUMENTS)
+    position = random.integers(TOKENS, size=documents)
     keys = np.einsum("qth,nhw->qntw", states, weights[0])
     return {
         "keys": keys,
-        "queries": np.einsum("qh,nhw->qnw", states[np.arange(DOCUMENTS), position], weights[1]),
+        "queries": np.einsum("qh,nhw->qnw", states[np.arange(documents), position], weights[1]),
         "values": np.einsum("qth,nhw->qntw", states, random.standard_normal((heads, hidden, 2))),
         "position": position,
     }
 
 
-def gaussian_heads(seed: int, heads: int = 1, **changed: Any) -> Captured:
+def gaussian_heads(
+    seed: int, heads: int = 1, documents: int = DOCUMENTS, **changed: Any
+) -> Captured:
     """The same, captured."""
-    return Captured.from_arrays(**(gaussian_arrays(seed, heads) | changed))
+    return Captured.from_arrays(**(gaussian_arrays(seed, heads, documents) | changed))
 
 
 def rows_of(captured: Captured, head: int = 0) -> HeadRows:

@@ -86,7 +86,7 @@ def test_rotations_reject_heads_of_random_weights_as_often_as_they_may():
     """P-values of 60 heads are uniform enough; a null that turns the mean query as well is not."""
     p = []
     for seed in range(60):
-        rows = rows_of(gaussian_heads(100 + seed))
+        rows = rows_of(gaussian_heads(100 + seed, documents=115))  # of 64 learned, as padded
         p.append(randomization_p(learn(rows, draw_maps(Null.ROTATION, rows, 19, KEY)).accuracy))
     rejected = int(np.sum(np.array(p) <= 0.05))
     assert binomtest(rejected, 60, 0.05, alternative="greater").pvalue > 0.01
