@@ -7,7 +7,6 @@ import pytest
 from made_audit import made_audit, made_control, made_curves, with_margins
 from made_checkpoints import made_checkpoint_audit
 
-from attractor import plots
 from attractor.audit import planted_heads
 from attractor.audit.heads import BEATS_NULLS, by_clearness
 from attractor.audit.result import load_audit
@@ -33,18 +32,6 @@ def curves(monkeypatch):
 
     monkeypatch.setattr("attractor.report.audit.learning_curves", made)
     return asked
-
-
-@pytest.fixture
-def blank(monkeypatch):
-    """Pictures are blank: what they show is tested beside them."""
-    save_figure = plots.save_figure
-
-    def save_blank(figure, *arguments, **options):
-        figure.clear()
-        save_figure(figure, *arguments, **options)
-
-    monkeypatch.setattr(plots, "save_figure", save_blank)
 
 
 def test_a_report_has_everything(tmp_path, captured, curves):
@@ -84,7 +71,7 @@ def test_a_report_has_everything(tmp_path, captured, curves):
     assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
 
 
-def test_what_was_asked_comes_first(tmp_path, captured, blank):
+def test_what_was_asked_comes_first(tmp_path, captured, blank_pictures):
     audit, control = with_margins(made_audit(3, 4)), made_control()
     audit.data["prompt"][:] = "no limit in reach"
     out = tmp_path / "audit"
@@ -114,7 +101,7 @@ def test_what_was_asked_comes_first(tmp_path, captured, blank):
     assert "near their limit: their keys and values are" in page
 
 
-def test_what_was_not_asked_is_said(tmp_path, captured, blank):
+def test_what_was_not_asked_is_said(tmp_path, captured, blank_pictures):
     audit = made_audit(3, 4, prompts=False)
     audit.data["learnable"][0, 0], audit.data["capture"][0, 0] = "not asked", "not bilinear"
     write_audit_report(tmp_path / "audit", audit, captured, source="made up")
@@ -127,7 +114,7 @@ def test_what_was_not_asked_is_said(tmp_path, captured, blank):
     assert "How long prompts must be" not in page
 
 
-def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank, curves):
+def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank_pictures, curves):
     audit = made_audit(1, 2)
     left = ["accuracy", "accuracy_low", "accuracy_high", "accuracy_null", "p", "p_together", "q"]
     bare = type(audit)(audit.data.drop_vars(left))
@@ -141,7 +128,7 @@ def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank, cur
     assert {path.name for path in (tmp_path / "audit").iterdir()} >= {"map.png", "tokens.png"}
 
 
-def test_what_was_captured_is_moved_in(tmp_path, captured, blank):
+def test_what_was_captured_is_moved_in(tmp_path, captured, blank_pictures):
     files = [tmp_path / name for name in ("checkpoint_0.nc", "heads.nc")]
     for file in files:
         file.write_text(file.name)
@@ -151,7 +138,7 @@ def test_what_was_captured_is_moved_in(tmp_path, captured, blank):
         assert not file.exists()
 
 
-def test_folders_of_others_stay(tmp_path, captured, blank):
+def test_folders_of_others_stay(tmp_path, captured, blank_pictures):
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("mine")

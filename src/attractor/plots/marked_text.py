@@ -35,6 +35,7 @@ _DARK = 0.42
 """The shade from which on letters are white."""
 _LEVELS = (0.02, 0.1, 0.3, 0.6, 1.0)
 """Attention in the key."""
+_DRAWN = ("attention", "content", "allowed", "position", "selected", "selected_probability")
 
 
 class _Token(NamedTuple):
@@ -77,8 +78,9 @@ def attention_text_figure(data: xr.Dataset, headings: Mapping[str, str]) -> Figu
     for top, heading, one, tokens in blocks:
         if heading is not None:
             _put(axes, 0.1, top - 0.13, heading, size=9, weight="bold")
+        known = {name: one[name].to_numpy() for name in _DRAWN}
         for token in tokens:
-            _draw(axes, top + _LINE * token.line, token, one)
+            _draw(axes, top + _LINE * token.line, token, known)
     return figure
 
 
@@ -118,7 +120,7 @@ def _laid_out(tokens: Sequence[tuple[int, str]]) -> Iterator[_Token]:
         in_line += 1
 
 
-def _draw(axes: Axes, top: float, token: _Token, one: xr.Dataset) -> None:
+def _draw(axes: Axes, top: float, token: _Token, one: Mapping[str, np.ndarray]) -> None:
     attention = float(one["attention"][token.place])
     content, allowed = bool(one["content"][token.place]), bool(one["allowed"][token.place])
     shade = _shade(attention if allowed else 0.0)
@@ -128,14 +130,14 @@ def _draw(axes: Axes, top: float, token: _Token, one: xr.Dataset) -> None:
     if query:
         box |= {"edgecolor": COLORS["black"], "linewidth": 1.3, "zorder": 2}
     height = 0.2
-    axes.add_patch(Rectangle((token.left, top), token.width, height, **box))
+    _add(axes, Rectangle((token.left, top), token.width, height, **box))
     ink = "white" if shade > _DARK else COLORS["black"] if allowed or query else "#9a9a9a"
     _put(axes, token.left + 0.03, top + 0.148, token.text, color=ink)
     if token.place == int(one["selected"]):
         share = float(one["selected_probability"])
         thick = 0.012 + 0.035 * share
         under: dict[str, Any] = {"facecolor": _SELECTED, "edgecolor": "none"}
-        axes.add_patch(Rectangle((token.left, top + height + 0.012), token.width, thick, **under))
+        _add(axes, Rectangle((token.left, top + height + 0.012), token.width, thick, **under))
         middle = token.left + token.width / 2
         _put(
             axes, middle, top + height + 0.1 + thick, _percent(share), size=6.5, color=_SELECTED,
@@ -151,19 +153,19 @@ def _draw_key(axes: Axes) -> None:
         for level in _LEVELS:
             shade = _shade(level)
             look: dict[str, Any] = {"facecolor": shades(shade), "edgecolor": "#cccccc"}
-            axes.add_patch(Rectangle((left, 0.09), 0.4, 0.21, linewidth=0.4, **look))
+            _add(axes, Rectangle((left, 0.09), 0.4, 0.21, linewidth=0.4, **look))
             ink = "white" if shade > _DARK else COLORS["black"]
             _put(axes, left + 0.2, 0.235, _percent(level), size=7, color=ink, ha="center")
             left += 0.4
         left += 0.2
     look = {"facecolor": "none", "edgecolor": COLORS["black"], "linewidth": 1.3}
-    axes.add_patch(Rectangle((left, 0.09), 0.5, 0.21, **look))
+    _add(axes, Rectangle((left, 0.09), 0.5, 0.21, **look))
     _put(axes, left + 0.25, 0.235, "query", size=8, ha="center")
     left += 0.62
     words = "content attended to most"
     _put(axes, left, 0.225, words, size=8)
     under: dict[str, Any] = {"facecolor": _SELECTED, "edgecolor": "none"}
-    axes.add_patch(Rectangle((left, 0.27), _width(words, 8), 0.03, **under))
+    _add(axes, Rectangle((left, 0.27), _width(words, 8), 0.03, **under))
 
 
 def _shade(attention: float) -> float:
@@ -173,6 +175,10 @@ def _shade(attention: float) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def _add(axes: Axes, box: Rectangle) -> None:
+    axes.add_artist(box)  # add_patch would fit limits that are fixed, longer than all else of it
 
 
 def _put(axes: Axes, x: float, y: float, text: str, *, size: float = _SIZE, **look: Any) -> None:
