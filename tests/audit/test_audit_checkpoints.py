@@ -1,5 +1,7 @@
 """Audits of checkpoints: what is said of heads of known movement, and what is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -24,6 +26,11 @@ def stepped(seed, step=0.3, heads=2):
     return captured_heads(*first, seed=seed), captured_heads(*last, seed=seed)
 
 
+@functools.cache
+def audited_steps(seed):
+    return at.audit_checkpoints(stepped(seed), draws=19).data
+
+
 @pytest.mark.parametrize("amount, word", [(0.6, "toward"), (-0.6, "away")])
 def test_planted_movements_are_found(amount, word):
     found = at.audit_checkpoints(moved_along_the_solution(amount), draws=39)
@@ -33,7 +40,7 @@ def test_planted_movements_are_found(amount, word):
 
 
 def test_random_steps_have_cosines_that_mean_nothing():
-    found = [at.audit_checkpoints(stepped(seed), draws=19).data for seed in range(8)]
+    found = [audited_steps(seed) for seed in range(8)]
     cosines = np.concatenate([one["cosine"].to_numpy().ravel() for one in found])
     assert (cosines > 0.05).all() and cosines.mean() > 0.4  # without a null, all go toward
     words = np.concatenate([one["direction"].to_numpy().ravel() for one in found])
@@ -94,7 +101,7 @@ def test_a_store_goes_on_where_a_killed_audit_ended(tmp_path, monkeypatch):
         at.audit_checkpoints(pair, **given)
     again = at.audit_checkpoints(pair, **given)
     assert asked == [0, 1, 1]
-    xr.testing.assert_identical(again.data, at.audit_checkpoints(pair, draws=19).data)
+    xr.testing.assert_identical(again.data, audited_steps(1))
     at.audit_checkpoints(pair, **given, alpha=0.1, names=["a", "b"])  # of which heads know nothing
     for other in ({"seed": 1}, {"norms": ["nuclear"]}, {"draws": 39}):
         with pytest.raises(InvalidInputError, match="holds another audit: checkpoints differ"):

@@ -26,16 +26,23 @@ def movements_of(data: xr.Dataset) -> list[dict[str, Any]]:
     Args:
         data: The arrays of an audit of checkpoints.
     """
+    places = {axis: data[axis].to_numpy() for axis in _PLACE}
+    columns = {}
+    for variable, array in data.data_vars.items():
+        ordered = array.transpose(*_PLACE, ...)
+        axes = ordered.dims[3:]
+        labels = [] if axes in ((), ("draw",)) else data[axes[0]].to_numpy().tolist()
+        columns[str(variable)] = ordered.to_numpy(), axes, labels
     found = []
-    for place in np.ndindex(data["direction"].shape):
-        if not data["direction"].to_numpy()[place]:
+    for place in np.ndindex(columns["direction"][0].shape):
+        if not columns["direction"][0][place]:
             continue  # a hole in the table of layers and heads: not asked about
         entry: dict[str, Any] = {
-            axis: data[axis].to_numpy()[at].item() for axis, at in zip(_PLACE, place, strict=True)
+            axis: labels[at].item()
+            for (axis, labels), at in zip(places.items(), place, strict=True)
         }
-        for variable, array in data.data_vars.items():
-            value = array.transpose(*_PLACE, ...).to_numpy()[place]
-            entry[str(variable)] = _plain(value, array.dims[3:], data)
+        for name, (values, axes, labels) in columns.items():
+            entry[name] = _plain(values[place], axes, labels)
         draws = entry.get("cosine_null")
         if draws and draws["deviation"]:
             own = next(iter(entry["cosine"].values()))
@@ -63,9 +70,9 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
     Args:
         data: The arrays of an audit of checkpoints.
     """
-    lines = []
+    lines, found = [], movements_of(data)
     for checkpoint in data["checkpoint"].to_numpy().tolist():
-        here = [one for one in movements_of(data) if one["checkpoint"] == checkpoint]
+        here = [one for one in found if one["checkpoint"] == checkpoint]
         sizes = Counter(one["size"] for one in here)
         several = Counter({_plural(word) if n > 1 else word: n for word, n in sizes.items()})
         line = (
@@ -89,14 +96,13 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
     return lines
 
 
-def _plain(value: Any, axes: tuple[Any, ...], data: xr.Dataset) -> Any:
+def _plain(value: Any, axes: tuple[Any, ...], labels: list[Any]) -> Any:
     if not axes:
         return str(value) if isinstance(value, str) else finite_or_none(value)
     if axes == ("draw",):
         names = ("mean", "deviation", "smallest", "largest")
         found = (value.mean(), value.std(ddof=min(1, len(value) - 1)), value.min(), value.max())
         return dict(zip(names, map(finite_or_none, found), strict=True))
-    labels = data[axes[0]].to_numpy().tolist()
     return dict(zip(labels, map(finite_or_none, value), strict=True))
 
 
