@@ -124,7 +124,7 @@ def _keep_in_view(axes: Axes) -> None:
     curves = [np.asarray(line.get_ydata()) for line in axes.lines]  # bars may have no record
     lowest = min(float(np.nanmin(curve)) for curve in curves if curve.size)
     axes.set_ylim(min(max(lowest, -1), 0) - 0.06, 1.06)
-    for words in axes.findobj(lambda artist: artist.get_gid() == _CUT):
+    for words in [one for one in axes.texts if one.get_gid() == _CUT]:
         words.remove()
     if lowest < -1:  # where curves are that low, the corner is empty
         said = f"cut at \N{MINUS SIGN}1, lowest \N{MINUS SIGN}{-lowest:.3g}"
