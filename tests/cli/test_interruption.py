@@ -28,6 +28,7 @@ def wait_and_swap(temporary, destination, old, swap=atomic._swap):
 
 def save_blank(figure, *arguments, save=plots.save_figure, **options):
     figure.clear()  # drawing takes longest, and is not where it ends
+    figure.set_size_inches(0.5, 0.5)
     save(figure, *arguments, **options)
 
 atomic._swap = wait_and_swap
