@@ -87,12 +87,19 @@ def _average(s: float, L: Float[np.ndarray, "length"]) -> _Token:
     x = np.arange(-_RARE / (1 - last / s), _LAST, _STEP)
     g = v[:, None] + x / s
     kernel = _STEP * np.exp(x - np.exp(x))
-    above, below = scipy.special.ndtr(-g) @ kernel, scipy.special.ndtr(g) @ kernel
+    above = scipy.special.ndtr(-g) @ kernel
+    rare = above < 0.5
+    distribution = np.zeros_like(g)  # where it is needed
+    distribution[~rare] = scipy.special.ndtr(g[~rare])
     density = np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
     once, twice = kernel / s, kernel * np.exp(x) / s
     return _Token(
         s * spacing,
-        np.where(above < 0.5, np.log1p(-np.minimum(above, 0.5)), np.log(below)),
+        np.where(
+            rare,
+            np.log1p(-np.minimum(above, 0.5)),
+            np.log(np.where(rare, 1.0, distribution @ kernel)),
+        ),
         density @ once,
         density @ twice,
         (density * g) @ once,

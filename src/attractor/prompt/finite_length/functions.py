@@ -223,17 +223,15 @@ def _moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "val
         return np.stack([1 / L, np.zeros_like(L), 1 / L, 1 / L, 1 / L])
     if is_frozen(s, L):
         return frozen_moments(s, L)
-    one = Transforms.of(s, L, 4, 2)
+    one = Transforms.of(s, L, (0, 0, 2, 0, 0))
     first, second, third, fourth = (one.moment(power) for power in (1, 2, 3, 4))
     around_zero = one.moment(2, 2) + 2 * s * one.moment(2, 1) + s**2 * second
 
-    error = one.integral(L, 1, 2, one.moment(2, 2)) + one.integral(L, 2, 2, (s * second) ** 2)
-    pairs = one.integral(L, 2, 2, first**2)
-    squared = one.integral(L, 1, 2, around_zero)
-    squared += one.integral(L, 2, 2, (s * (first - second)) ** 2)
-    weights = one.integral(L, 1, 2, second)
-    per_variance = one.integral(L, 1, 2, second - 3 * third + fourth)
-    per_variance += one.integral(L, 2, 2, second**2)
-    values = np.stack([error, s * pairs, squared, weights, per_variance])
-    alone = np.array([1 + s**2, 0.0, 1.0, 1.0, 1.0])
-    return np.where(L == 1, alone[:, None], values)
+    alone = np.stack([one.moment(2, 2), around_zero, second, second - 3 * third + fourth])
+    of_two = np.stack([s * second, s * (first - second), first, second]) ** 2
+    error, squared, weights, per_variance = one.integral(L, 1, 2, alone)
+    other_error, other_squared, pairs, other_per_variance = one.integral(L, 2, 2, of_two)
+    error, squared = error + other_error, squared + other_squared
+    values = np.stack([error, s * pairs, squared, weights, per_variance + other_per_variance])
+    single = np.array([1 + s**2, 0.0, 1.0, 1.0, 1.0])
+    return np.where(L == 1, single[:, None], values)

@@ -240,7 +240,7 @@ def _moments(s: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "val
     if s == 0:
         values = [1 - 1 / L, (2 * L - 1) / L**2, -1 / L**2, (L - 1) / L**2, 1 / L**2]
         return np.stack([*values, (L - 1) / L**2])
-    one = Transforms.of(s, L, 4, 4)
+    one = Transforms.of(s, L, (4, 4, 4, 4, 4))
     weights = {power: one.moment(power) for power in (1, 2, 3, 4)}
     values = np.stack(
         [
