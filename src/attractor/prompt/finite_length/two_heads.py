@@ -27,7 +27,7 @@ from attractor.prompt.finite_length.functions import check_length
 from attractor.prompt.finite_length.laplace import kernels
 
 LARGEST_PAIR_DEVIATION = 16.0
-"""Largest score deviation of either head; memory grows with its square."""
+"""Largest score deviation of either head; beyond it there are too many times and nodes."""
 _STEP = 0.25
 _POWER = 3
 _PRODUCTS = ((0, 0), (2, 0), (1, 1), (0, 2), (2, 1), (1, 2), (3, 1), (2, 2), (1, 3))
@@ -37,6 +37,11 @@ _RARE = 38.0
 _MARGIN = 2.0
 _SYMMETRY = 1e-10
 _MOST_STRIDES = 64
+_BLOCK = 64
+"""Times of either head whose averages are one product."""
+_TOGETHER = 2**14
+"""Kernels that are computed together."""
+_NEARLY_HALF = 0.49
 
 
 class TwoHeadMoments(NamedTuple):
@@ -155,28 +160,100 @@ def _moments(
     weights = (g[1] - g[0]) * np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
     log_s, masses = _stretched(_log_times(float(a), L))
     log_t = _log_times(float(b), L)
-    below_x, *x = kernels(log_s[:, None] + a * g - a**2 / 2, _POWER) * weights
-    below_y, *y = _second(log_t - b**2 / 2, slope, spread, g, stride)
-    below = below_x.sum(axis=1)[:, None] + x[0] @ below_y.T
-    n = {(i, j): x[i] @ y[j].T for i, j in _PRODUCTS}
-    phi = np.maximum(n[0, 0], 1e-300)
-    log_phi = np.where(below < 0.5, np.log1p(-np.minimum(below, 0.5)), np.log(phi))
-    one = np.stack(
-        [
+    y = _second(log_t - b**2 / 2, slope, spread, g, stride)
+    wider = [
+        _WiderHead.of(log_s[first : first + _BLOCK] - a**2 / 2, a * g, weights, masses[first:])
+        for first in range(0, len(log_s), _BLOCK)
+    ]
+    found = np.zeros((5, len(L)))
+    for first in range(0, len(log_t), _BLOCK):
+        start, stop = _support(y[1, first])
+        of_y = np.ascontiguousarray(y[:, first : first + _BLOCK, start:stop])
+        for of_x in wider:
+            if start < min(stop, of_x.stop):
+                found += of_x.beside(of_y, start, L)
+    return found * _STEP
+
+
+class _WiderHead(NamedTuple):
+    """Kernels of the wider head at some times that follow each other, times weights of the nodes.
+
+    At late times ``e^-x`` is zero at all but the first nodes, and ``e^-y`` at others: most products
+    are zero, and left out by blocks of times.
+
+    Attributes:
+        masses: Of the times.
+        stop: The node after the last.
+        below: ``E[1 - e^-x]``.
+        powers: ``x^k e^-x``.
+    """
+
+    masses: Float[np.ndarray, "s"]
+    stop: int
+    below: Float[np.ndarray, "s"]
+    powers: Float[np.ndarray, "power s node"]
+
+    @classmethod
+    def of(
+        cls,
+        log_times: Float[np.ndarray, "s"],
+        log_values: Float[np.ndarray, "all"],
+        weights: Float[np.ndarray, "all"],
+        masses: Float[np.ndarray, "more"],
+    ) -> _WiderHead:
+        """Computes the kernels, from the logarithms of what their variable is a product of."""
+        stop = _support(kernels(log_times[0] + log_values, 0)[1] * weights)[1]
+        found = kernels(log_times[:, None] + log_values[:stop], _POWER) * weights[:stop]
+        below = found[0].sum(axis=1) + weights[stop:].sum()
+        return cls(masses[: len(log_times)], stop, below, found[1:])
+
+    def beside(
+        self, y: Float[np.ndarray, "kernel t node"], start: int, L: Float[np.ndarray, "length"]
+    ) -> Float[np.ndarray, "value length"]:
+        """The share of these times, and of some of the other head, in the five averages.
+
+        Args:
+            y: The kernels of the other head at the nodes where it has any.
+            start: The first of these.
+            L: The lengths.
+        """
+        end = min(self.stop, start + y.shape[2])
+        x, y = self.powers[:, :, start:end], y[:, :, : end - start]
+        n = {(i, j): x[i] @ y[j + 1].T for i, j in _PRODUCTS}
+        phi = np.maximum(n[0, 0], 1e-300)
+        log_phi = np.log(phi)
+        if phi.max() > _NEARLY_HALF:
+            plain = self.powers[0]
+            outside = plain[:, :start].sum(axis=1) + plain[:, end:].sum(axis=1)
+            below = (self.below + outside)[:, None] + x[0] @ y[0].T
+            near = below < 0.5
+            log_phi[near] = np.log1p(-below[near])
+        of_one = [
             n[1, 1],
             n[3, 1] - 2 * n[2, 1],
             n[1, 3] - 2 * n[1, 2],
             n[2, 2],
             n[2, 2] - n[2, 1] - n[1, 2] + n[1, 1],
         ]
-    )
-    two = np.stack([n[2, 0] * n[1, 1], n[1, 1] * n[0, 2], n[2, 0] * n[0, 2], n[1, 1] ** 2])
-    found = np.empty((5, len(L)))
-    for place, length in enumerate(L):
-        rest = np.exp(np.minimum((length - 2) * log_phi, 700.0)) * masses[:, None]
-        found[:, place] = length * np.tensordot(one, rest * phi, 2)
-        found[1:, place] += length * (length - 1) * np.tensordot(two, rest, 2)
-    return found * _STEP
+        found = np.zeros((5, len(L)))
+        for place, length in enumerate(L):
+            rest = length * np.exp(np.minimum((length - 2) * log_phi, 700.0)) * self.masses[:, None]
+            one, two = rest * phi, (length - 1) * rest
+            once = two * n[1, 1]
+            found[:, place] = [np.vdot(each, one) for each in of_one]
+            found[1:, place] += [
+                np.vdot(n[2, 0], once),
+                np.vdot(n[0, 2], once),
+                np.vdot(n[2, 0] * n[0, 2], two),
+                np.vdot(n[1, 1], once),
+            ]
+        return found
+
+
+def _support(values: Float[np.ndarray, "node"]) -> tuple[int, int]:
+    """The nodes between which values are not zero: the first, and the one after the last."""
+    nodes = np.flatnonzero(values)
+    return (int(nodes[0]), int(nodes[-1]) + 1) if len(nodes) else (0, 0)
 
 
 def _log_times(deviation: float, L: Float[np.ndarray, "length"]) -> Float[np.ndarray, "time"]:
@@ -250,7 +327,9 @@ def _averaged(log_y: Float[np.ndarray, "*point"], spread: float) -> Float[np.nda
     spacing = min(0.45, 0.25 / max(spread, 1e-9))
     g = np.arange(-10.0, 10 + _POWER * spread + spacing, spacing)
     weights = spacing * np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
-    found = np.zeros((_POWER + 2, *log_y.shape))
-    for node, weight in zip(g, weights, strict=True):
-        found += weight * kernels(log_y + spread * node, _POWER)
-    return found
+    points, found = log_y.ravel(), np.zeros((_POWER + 2, log_y.size))
+    count = max(1, _TOGETHER // log_y.size)
+    for first in range(0, len(g), count):
+        some = slice(first, first + count)
+        found += weights[some] @ kernels(points + spread * g[some, None], _POWER)
+    return found.reshape(-1, *log_y.shape)
