@@ -107,7 +107,10 @@ class AveragedSoftmax:
         scores = self._left.T @ key_query @ self._right
         variances, axes = np.linalg.eigh(scores.T @ scores)
         law = ScoreVariance.of(variances, _RAREST / self._averages.length)
-        shared, pull, along = (_Means.of(law, x) for x in self._averages.at(law.deviations))
+        averages = self._averages.at(law.deviations)
+        shared, along = _Means.of(law, averages.shared), _Means.of(law, averages.along)
+        alike = averages.pull is averages.shared  # as of one head
+        pull = shared if alike else _Means.of(law, averages.pull)
         turned, seen = scores @ axes, self._left.T @ self._right @ axes
         metric = self._left.T @ self._left
         square = turned.T @ metric @ turned
