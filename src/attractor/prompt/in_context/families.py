@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from attractor.prompt.in_context.rectified import MEAN, Rectified
 from attractor.prompt.in_context.single_index import LABELS, SingleIndex, draw_labels
 from attractor.prompt.in_context.task import InContextTask, KnownLaw
 from attractor.prompt.measures import Convolution, Gaussian, Measure
+from attractor.prompt.measures.gaussian import centered
 from attractor.prompt.regression.task import RegressionTask
 from attractor.randomness import generator
 
@@ -112,6 +114,14 @@ class LinearRegression(InContextTask):
             return None
         covariance = self.regression.token_covariance(parameters)
         return Gaussian(np.zeros(self.dimension), covariance)
+
+    def _limit(self, parameters: np.ndarray) -> Measure | None:
+        """The laws of all tasks at once, which one by one takes longer than to draw them."""
+        if type(self).measure is not LinearRegression.measure:
+            return super()._limit(parameters)
+        if self.inputs != "normal":
+            return None
+        return centered(self.regression.token_covariance(parameters))
 
     def sub_gaussian(
         self, parameters: Float[np.ndarray, "task d"]
@@ -270,10 +280,8 @@ class FeatureRegression(InContextTask):
     def measure(self, parameters: Float[np.ndarray, "d"]) -> Measure:
         """Rectified normal numbers under a linear map, and noise."""
         labels = np.vstack([np.eye(self.features), parameters])
-        noise = np.zeros((self.dimension, self.dimension))
-        noise[-1, -1] = self.noise
-        noiseless = Rectified(self.features).pushforward(labels)
-        return Convolution(noiseless, Gaussian(np.zeros(self.dimension), noise))
+        rectified, noise = _parts(self.features, self.noise)
+        return Convolution(rectified.pushforward(labels), noise)
 
     def sub_gaussian(self, parameters: Float[np.ndarray, "task d"]) -> Float[np.ndarray, "task"]:
         """The Lipschitz constant of a token in ``(x, noise)`` bounds it: that of ``phi`` is 1."""
@@ -284,6 +292,14 @@ class FeatureRegression(InContextTask):
     ) -> Float[np.ndarray, "*shape feature"]:
         x = random.standard_normal((*shape, self.inputs)) @ self._rows.T
         return np.maximum(x, 0) - MEAN
+
+
+@functools.lru_cache(maxsize=16)
+def _parts(features: int, noise: float) -> tuple[Rectified, Gaussian]:
+    """The laws of features and of noise in the label, which all tasks share."""
+    covariance = np.zeros((features + 1, features + 1))
+    covariance[-1, -1] = noise
+    return Rectified(features), Gaussian(np.zeros(features + 1), covariance)
 
 
 def _with_zero(x: Float[np.ndarray, "task d"]) -> Float[np.ndarray, "task d+1"]:

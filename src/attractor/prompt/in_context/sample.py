@@ -103,32 +103,21 @@ class TaskSample:
         as large as the error where that falls like one over their number. Zero where the law
         itself is known.
         """
-        self._check(head, loss)
+        check_head(self, head, loss)
         halves = [self.losses_under(head, loss, half).mean() for half in self.halves()]
         if not halves:
             return 0.0
         return abs(float(np.mean(halves) - self.losses_under(head, loss, self.limit).mean()))
 
-    def _check(self, head: AttentionHead, loss: Loss) -> None:
-        """Refuses heads that are not for these tokens and labels."""
-        check_kind("head", head, AttentionHead, "Give one")
-        check_kind("loss", loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
-        d, k = self.queries.shape[1], self.labels.shape[1]
-        if np.shape(head.score_matrix) != (d, d) or np.shape(head.value_matrix) != (k, d):
-            raise InvalidInputError(
-                "head",
-                f"U has the shape {np.shape(head.score_matrix)}, V {np.shape(head.value_matrix)}",
-                f"Give ({d}, {d}) and ({k}, {d})",
-            )
-
     def losses_under(
         self, head: AttentionHead, loss: Loss, law: Measure
     ) -> Float[np.ndarray, "task"]:
         """The loss of each task under a law of its tokens."""
-        self._check(head, loss)
+        check_head(self, head, loss)
         with double_precision():
-            data = jax.tree.map(jnp.asarray, (law, self.queries, self.labels))
-            matrices = jax.tree.map(jnp.asarray, (head.score_matrix, head.value_matrix))
+            # Converted by jnp.asarray each shape would be a program of its own.
+            data = jax.device_put((law, self.queries, self.labels))
+            matrices = jax.device_put((head.score_matrix, head.value_matrix))
             losses = np.asarray(_compiled_losses(loss)(*matrices, data))
         if not np.isfinite(losses).all():
             raise InvalidInputError(
@@ -137,6 +126,19 @@ class TaskSample:
                 "Give smaller scores: attention over infinitely many tokens does not exist there",
             )
         return losses
+
+
+def check_head(sample: TaskSample, head: AttentionHead, loss: Loss) -> None:
+    """Refuses heads that are not for these tokens and labels."""
+    check_kind("head", head, AttentionHead, "Give one")
+    check_kind("loss", loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
+    d, k = sample.queries.shape[1], sample.labels.shape[1]
+    if np.shape(head.score_matrix) != (d, d) or np.shape(head.value_matrix) != (k, d):
+        raise InvalidInputError(
+            "head",
+            f"U has the shape {np.shape(head.score_matrix)}, V {np.shape(head.value_matrix)}",
+            f"Give ({d}, {d}) and ({k}, {d})",
+        )
 
 
 def _estimate(losses: Float[np.ndarray, "task"]) -> RiskEstimate:

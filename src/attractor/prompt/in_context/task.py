@@ -172,8 +172,8 @@ class InContextTask(abc.ABC):
         m = check_count("dimension", self.dimension)
         check_kind("loss", self.loss, Loss, "Give one of attractor.prompt.in_context.LOSSES")
         parameters = self.parameters(count, seed=seed)
-        laws = [self.measure(one) for one in parameters]
-        exact = all(law is not None for law in laws)
+        limit = self._limit(parameters)
+        exact = limit is not None
         each = 24.0 * m * (longest + (0 if exact else limit_tokens))
         require_memory_for("count", count, "tasks", each=each, otherwise="Give fewer tasks")
         self._check_repeatable(parameters[:2], seed)
@@ -181,12 +181,15 @@ class InContextTask(abc.ABC):
         prompts = self._tokens(parameters, random, longest)
         random = generator(seed, purpose="queries of tasks")
         queries, labels = self._queries(parameters, random)
-        if exact:
-            limit = _stacked(laws, m)
-        else:
+        if limit is None:
             random = generator(seed, purpose="tokens of infinite prompts")
             limit = Empirical(self._tokens(parameters, random, limit_tokens))
         return TaskSample(prompts, queries, labels, limit, exact)
+
+    def _limit(self, parameters: np.ndarray) -> Measure | None:
+        """The laws of the tokens of many tasks as one; None where one has no closed form."""
+        laws = [self.measure(one) for one in parameters]
+        return None if any(law is None for law in laws) else _stacked(laws, self.dimension)
 
     def _tokens(
         self, parameters: np.ndarray, random: np.random.Generator, length: int

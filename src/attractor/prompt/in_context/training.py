@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.integrate
 from jaxtyping import Array, Float
@@ -28,7 +27,7 @@ from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_integers, as_shaped, double_precision
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.in_context.losses import Loss
-from attractor.prompt.in_context.sample import TaskSample, losses_of
+from attractor.prompt.in_context.sample import TaskSample, check_head, losses_of
 from attractor.prompt.in_context.task import InContextTask
 from attractor.randomness import check_seed
 from attractor.records import PlainText, load_data, save_data
@@ -243,7 +242,7 @@ def transfer_of_samples(
     sizes, clock = _increasing(lengths), _clock(times)
     m, k = train.queries.shape[1], train.labels.shape[1]
     start = initial_head(m, k) if initial is None else initial
-    train.risk(start, loss)  # refuses heads that do not fit, or for which nothing exists
+    _check_start(train, loss, start)
     trained = [*map(float, sizes), math.inf]
     flows = [gradient_flow(train, loss, start, length, clock) for length in trained]
     found = {name: np.empty((len(trained), len(clock))) for name in _SERIES}
@@ -280,6 +279,21 @@ def transfer_of_samples(
     }
     data = xr.Dataset(arrays, {"length": trained, "time": np.array(clock)}, attributes)
     return RiskTransfer(data, about)
+
+
+def _check_start(train: TaskSample, loss: Loss, start: AttentionHead) -> None:
+    """Refuses heads that do not fit, or for which attention over infinitely many does not exist."""
+    check_head(train, start, loss)
+    with double_precision():
+        # By the program that training on infinite prompts needs anyway.
+        data = jax.device_put((train.limit, train.queries, train.labels))
+        risk, _ = _compiled_risk(loss)(*_matrices(start), data)
+    if not math.isfinite(risk):
+        train.risk(start, loss)  # says of which task
+
+
+def _matrices(head: AttentionHead) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "k d"]]:
+    return np.asarray(head.score_matrix, np.float64), np.asarray(head.value_matrix, np.float64)
 
 
 _SERIES = (
@@ -352,7 +366,7 @@ def gradient_flow(
     split = math.prod(u)
     compiled = _compiled_risk(loss)
     with double_precision():
-        data = jax.tree.map(jnp.asarray, (sample.law(length), sample.queries, sample.labels))
+        data = jax.device_put((sample.law(length), sample.queries, sample.labels))
 
         def slope(point: np.ndarray) -> tuple[float, np.ndarray]:
             risk, (in_u, in_v) = compiled(point[:split].reshape(u), point[split:].reshape(v), data)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.integrate
 import scipy.optimize
@@ -68,7 +67,7 @@ class CompiledRisk(NamedTuple):
     def on(self, data: PyTree) -> CompiledRisk:
         """The same risk on these data; nothing is compiled again."""
         with double_precision():
-            data = jax.tree.map(jnp.asarray, data)
+            data = jax.device_put(data)
         return self._replace(
             value=lambda point: self.value(point, data),
             gradient=lambda point: self.gradient(point, data),
