@@ -33,10 +33,8 @@ def errors_of_prompts(deviation, lengths):
     g = np.arange(-10, 2 * s + 12, spacing)
     density = spacing * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
     y = np.exp(np.minimum(log_t[:, None] + s * g - s**2 / 2, 7.0))  # t w
-    kept = np.exp(-y)
-    squared = (y**2 * kept) @ density
-    centered = (y**2 * kept * (g - s) ** 2) @ density
-    log_phi = np.log1p(-np.minimum(-np.expm1(-y) @ density, 1 - 1e-16))
+    squared, centered = (y**2 * np.exp(-y) @ np.stack([density, (g - s) ** 2 * density], 1)).T
+    log_phi = np.log1p(-np.minimum(-(np.expm1(-y) @ density), 1 - 1e-16))
     one, two = (np.exp((lengths - k) * log_phi) for k in (1, 2))
     shares = lengths * squared * one
     error = lengths * centered * one + lengths * (lengths - 1) * (s * squared) ** 2 * two
@@ -81,15 +79,20 @@ class FinitePrompts:
     as ``E ghat = s (1 - q)`` with ``q = E sum p^2``, and other inputs have variance ``q``.
     """
 
-    def __init__(self, dimension, length):
+    def __init__(self, dimension, deviations, logs):
         self.dimension = dimension
-        s = np.arange(0, 7.5, 0.1)
-        tabulated = np.log([errors_of_prompts(each, [length]) for each in s])[..., 0]
-        self.logs = scipy.interpolate.make_interp_spline(s, tabulated, k=7)
+        self.logs = scipy.interpolate.make_interp_spline(deviations, logs, k=7)
         nodes, weights = np.polynomial.legendre.leggauss(60)
         self.r = 5 * (nodes + 1)
         density = self.r ** (dimension - 1) * np.exp(-(self.r**2) / 2) * weights
         self.weights = density / density.sum()
+
+    @classmethod
+    def of_lengths(cls, dimension, lengths):
+        """Those of several lengths, whose sums have most in common."""
+        s = np.arange(0, 7.5, 0.1)
+        logs = np.log([errors_of_prompts(each, lengths) for each in s])
+        return [cls(dimension, s, logs[..., k]) for k in range(len(lengths))]
 
     def risk(self, a, b):
         s = a * self.r
@@ -131,8 +134,8 @@ def test_parameters_trained_for_a_fixed_time():
 
     target = end_of(velocity_of_infinite, case.initial_scale, case.time)
     gaps = [
-        abs(FinitePrompts(d, length).flow(case.initial_scale, case.time) - target)
-        for length in (case.lengths[0], case.lengths[-1])
+        abs(prompts.flow(case.initial_scale, case.time) - target)
+        for prompts in FinitePrompts.of_lengths(d, [case.lengths[0], case.lengths[-1]])
     ]
     found = get_claim("large-prompt/parameter-limit").conclusion.measure(case, 0)
     # Both follow flows to 1e-9, and the longer prompts leave a gap of 0.05.
@@ -144,9 +147,8 @@ def test_the_risk_trained_to_the_end():
     d = case.task.dimension
     t = 2 + d / 2 + np.sqrt(1 + (1 + d / 2) ** 2)
     constant = d / 2 * (t - 1) * (1 - 2 / t) ** -(1 + d / 2)
-    off = []
-    for length in (65_536, 1_000_000):
-        prompts = FinitePrompts(d, length)
+    off, lengths = [], (65_536, 1_000_000)
+    for length, prompts in zip(lengths, FinitePrompts.of_lengths(d, lengths), strict=True):
         best = scipy.optimize.minimize(
             lambda point, risk=prompts.risk: np.log(risk(*point)),
             [0.5, 2.0],
