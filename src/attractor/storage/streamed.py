@@ -18,6 +18,7 @@ from typing import Any
 
 from attractor.errors import WriteError
 from attractor.storage.atomic import atomic_file
+from attractor.storage.netcdf_file import open_netcdf
 from attractor.storage.paths import check_writable
 
 
@@ -54,13 +55,11 @@ def writing_netcdf(path: str | os.PathLike[str], *, needed: float) -> Iterator[S
         InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
         WriteError: If the disk has less space free, or writing fails; what was there stays.
     """
-    import h5netcdf
-
     destination = check_writable("path", path)
     _check_space(destination, needed)
     with atomic_file(destination) as temporary:
         with contextlib.closing(_UnfailingStream(temporary)) as stream:
-            with h5netcdf.File(stream, "w") as root:
+            with open_netcdf(stream, "w") as root:
                 written = StreamedNetCDF(root, stream)
                 yield written
             written.check()
