@@ -421,13 +421,9 @@ def vector_norm(z: Float[np.ndarray, "r"], p: float) -> float:
 
 def _distance(z: Float[np.ndarray, "r"], radius: float, p: float) -> float:
     """The h with ``||w||_p = r`` where ``w + h (w / r)^(p-1) = z``."""
-    twofold, fourfold = 2 * z, 4 * radius * z
 
     def excess(h: float) -> tuple[float, float]:
-        if p == 1.5:  # _unit_values, with what stays the same computed once
-            s = (twofold / (h + np.sqrt(h**2 + fourfold))) ** 2
-        else:
-            s = _unit_values(z, h, p, radius)
+        s = _unit_values(z, h, p, radius)
         power = s ** (p - 1)
         steep = power * power / (radius + h * (p - 1) * s ** (p - 2))
         return float(np.add.reduce(power * s) - 1), float(p * np.add.reduce(steep))
