@@ -41,7 +41,7 @@ class Transforms:
     score_deviation: float
     log_times: Float[np.ndarray, "time"]
     log_phi: Float[np.ndarray, "time"]
-    powers: tuple[Float[np.ndarray, "degree time"], ...]
+    powers: tuple[Float[np.ndarray, "_ time"], ...]
 
     @classmethod
     def of(
@@ -133,7 +133,7 @@ def _weighted(
     degrees: Sequence[int],
     times: int,
     stride: int,
-) -> list[Float[np.ndarray, "degree time"]]:
+) -> list[Float[np.ndarray, "_ time"]]:
     """Weighted sums over the nodes at every time, of each kernel up to its highest degree.
 
     Args:
