@@ -11,10 +11,10 @@ from attractor.provenance import Provenance, differences
 BIBTEX = '@article{a,\n  title = {A {\\"o} <b> & ü \u2028}\n}'
 
 # What UTF-8 can have, as `st.text` tries letter by letter, which takes seconds the first time.
-text = st.text(st.characters(exclude_categories=["Cs"]))
+texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
 
@@ -30,7 +30,7 @@ def made(**changes):
     return Provenance.record("figure", "growth", **(fields | changes))
 
 
-@given(st.dictionaries(text, plain, max_size=3))
+@given(st.dictionaries(texts, plain, max_size=3))
 def test_json_gives_the_same_back(settings):
     before = made(settings=settings)
     text = before.to_json()

@@ -31,15 +31,14 @@ def movements_of(data: xr.Dataset) -> list[dict[str, Any]]:
     for variable, array in data.data_vars.items():
         ordered = array.transpose(*_PLACE, ...)
         axes = ordered.dims[3:]
-        labels = [] if axes in ((), ("draw",)) else data[axes[0]].to_numpy().tolist()
+        labels = data[axes[0]].to_numpy().tolist() if axes else []
         columns[str(variable)] = ordered.to_numpy(), axes, labels
     found = []
     for place in np.ndindex(columns["direction"][0].shape):
         if not columns["direction"][0][place]:
             continue  # a hole in the table of layers and heads: not asked about
         entry: dict[str, Any] = {
-            axis: labels[at].item()
-            for (axis, labels), at in zip(places.items(), place, strict=True)
+            axis: where[at].item() for (axis, where), at in zip(places.items(), place, strict=True)
         }
         for name, (values, axes, labels) in columns.items():
             entry[name] = _plain(values[place], axes, labels)

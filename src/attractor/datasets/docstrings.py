@@ -78,11 +78,10 @@ def _sources(modules: Sequence[str] | None) -> list[Path]:
     root, found = Path(sysconfig.get_paths()["stdlib"]), []
     for place, folders, files in os.walk(root):
         above = Path(place).relative_to(root).parts
-
-        def chosen(name: str, inside: bool = bool(above)) -> bool:
-            return modules is None or inside or name.removesuffix(".py") in modules
-
+        names = {*folders, *files} - _LEFT_OUT
+        if modules is not None and not above:
+            names = {name for name in names if name.removesuffix(".py") in modules}
         # What is left out is not gone through: other people's packages are most of it.
-        folders[:] = [name for name in folders if name not in _LEFT_OUT and chosen(name)]
-        found += [(*above, name) for name in files if name.endswith(".py") and chosen(name)]
+        folders[:] = names.intersection(folders)
+        found += [(*above, name) for name in names.intersection(files) if name.endswith(".py")]
     return [root.joinpath(*parts) for parts in sorted(found)]

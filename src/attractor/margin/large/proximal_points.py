@@ -31,14 +31,13 @@ from attractor.geometry import (
     singular_value_decomposition,
 )
 from attractor.geometry.blocks import Piece
+from attractor.geometry.exponent import conjugate_exponent
 
 _NEWTON_STEPS = 12
 _TIED = 1e-12
 """Difference of singular values, relative to the largest, that is rounding."""
 _ROOT_STEPS = 80
 _ROUNDING = 2 * np.finfo(np.float64).eps
-_CLOSE = 1e-6
-"""Difference of norms, relative to either, that no rounding makes."""
 
 
 @runtime_checkable
@@ -228,7 +227,7 @@ class MaximumPoint:
         pieces = geometry.pieces(Z.shape)
         values = [Values.of(Z[piece.rows, piece.columns], piece.geometry) for piece in pieces]
         W = np.zeros_like(Z)
-        if _within(Z, tau, geometry, pieces, values):
+        if float(geometry.dual_norm(Z)) <= tau:
             none = [Projection.on_zero(one.sizes) for one in values]
             return cls(W, 0.0, [*zip(pieces, values, none, strict=True)], 0.0)
         balls = [
@@ -266,22 +265,6 @@ class MaximumPoint:
                 push = values.matrix(projection.by_radius) / piece.weight
                 moved[..., piece.rows, piece.columns] += rise[..., None, None] * push
         return moved
-
-
-def _within(
-    Z: Float[np.ndarray, "d e"],
-    tau: float,
-    geometry: BlockMaximum,
-    pieces: tuple[Piece, ...],
-    values: list[Values],
-) -> bool:
-    """Whether the dual norm of Z is at most tau: from the values that are known, if not close."""
-    total = 0.0
-    for piece, one in zip(pieces, values, strict=True):
-        total += vector_norm(one.sizes, _dual(_exponent(piece.geometry))) / piece.weight
-    if abs(total - tau) > _CLOSE * tau:
-        return total <= tau
-    return float(geometry.dual_norm(Z)) <= tau
 
 
 @dataclass(frozen=True)
@@ -346,11 +329,6 @@ class Balls:
         """Sums of the largest values, up to each."""
         return self.falling.cumsum()
 
-    @cached_property
-    def counts(self) -> Float[np.ndarray, "r"]:
-        """How many values each sum has."""
-        return np.arange(1.0, len(self.z) + 1)
-
     def reach(self, radius: float) -> Reached:
         """How far the values lie from the ball of a radius above zero."""
         if self.length <= radius:
@@ -375,7 +353,7 @@ class Balls:
 
     def _reach_of_sum(self, radius: float) -> Reached:
         z = self.z
-        levels = (self.sums - radius) / self.counts
+        levels = (self.sums - radius) / np.arange(1, len(z) + 1)
         distance = float(levels[(self.falling > levels).nonzero()[0][-1]])
         above = z > distance
         total = float(np.count_nonzero(above))
@@ -428,7 +406,7 @@ def _distance(z: Float[np.ndarray, "r"], radius: float, p: float) -> float:
         steep = power * power / (radius + h * (p - 1) * s ** (p - 2))
         return float(np.add.reduce(power * s) - 1), float(p * np.add.reduce(steep))
 
-    most = vector_norm(z, p / (p - 1))
+    most = vector_norm(z, conjugate_exponent(p))
     return _root(excess, 1e-15 * most, most, rounding=1.0)
 
 
@@ -462,11 +440,6 @@ def _exponent(geometry: Geometry) -> float:
     return geometry.p if isinstance(geometry, (Lp, Schatten)) else 2.0
 
 
-def _dual(p: float) -> float:
-    """The exponent of the dual norm."""
-    return 1.0 if np.isinf(p) else np.inf if p == 1 else p / (p - 1)
-
-
 def proximal_values(
     z: Float[np.ndarray, "r"], tau: float, p: float
 ) -> tuple[Float[np.ndarray, "r"], Float[np.ndarray, "r"], Float[np.ndarray, "r"]]:
@@ -492,7 +465,7 @@ def proximal_values(
             return zero, zero, zero
         share = tau / length
         return (1 - share) * z, np.full_like(z, 1 - share), np.sqrt(share) * z / length
-    q = p / (p - 1)
+    q = conjugate_exponent(p)
     scale = z.max(initial=0.0)
     if scale == 0 or scale * ((z / scale) ** q).sum() ** (1 / q) <= tau:
         return zero, zero, zero

@@ -88,18 +88,14 @@ def _average(s: float, L: Float[np.ndarray, "length"]) -> _Token:
     g = v[:, None] + x / s
     kernel = _STEP * np.exp(x - np.exp(x))
     above = scipy.special.ndtr(-g) @ kernel
-    rare = above < 0.5
-    distribution = np.zeros_like(g)  # where it is needed
-    distribution[~rare] = scipy.special.ndtr(g[~rare])
+    log_phi = np.log1p(-np.minimum(above, 0.5))
+    often = above >= 0.5
+    log_phi[often] = np.log(scipy.special.ndtr(g[often]) @ kernel)
     density = np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
     once, twice = kernel / s, kernel * np.exp(x) / s
     return _Token(
         s * spacing,
-        np.where(
-            rare,
-            np.log1p(-np.minimum(above, 0.5)),
-            np.log(np.where(rare, 1.0, distribution @ kernel)),
-        ),
+        log_phi,
         density @ once,
         density @ twice,
         (density * g) @ once,

@@ -42,6 +42,7 @@ _BLOCK = 64
 _TOGETHER = 2**14
 """Kernels that are computed together."""
 _NEARLY_HALF = 0.49
+"""A ``phi`` below which ``1 - phi`` is above one half, whatever the rounding of both sums."""
 
 
 class TwoHeadMoments(NamedTuple):

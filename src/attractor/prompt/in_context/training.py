@@ -287,13 +287,10 @@ def _check_start(train: TaskSample, loss: Loss, start: AttentionHead) -> None:
     with double_precision():
         # By the program that training on infinite prompts needs anyway.
         data = jax.device_put((train.limit, train.queries, train.labels))
-        risk, _ = _compiled_risk(loss)(*_matrices(start), data)
+        matrices = (np.asarray(M, np.float64) for M in (start.score_matrix, start.value_matrix))
+        risk, _ = _compiled_risk(loss)(*matrices, data)
     if not math.isfinite(risk):
         train.risk(start, loss)  # says of which task
-
-
-def _matrices(head: AttentionHead) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "k d"]]:
-    return np.asarray(head.score_matrix, np.float64), np.asarray(head.value_matrix, np.float64)
 
 
 _SERIES = (
