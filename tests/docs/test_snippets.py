@@ -1,7 +1,6 @@
 """Every block of Python in README and guides runs as it stands, and prints what they show."""
 
 import contextlib
-import importlib.util
 import io
 import shlex
 import sys
@@ -26,6 +25,11 @@ NAMES = [
     for name, path in FILES.items()
     if name not in TRAINING_LONG and snippets(path.read_text("utf-8"))
 ]
+WITH_TORCH = [
+    name
+    for name, path in FILES.items()
+    if any(one.needs for one in snippets(path.read_text("utf-8")))
+]
 
 
 def run_command(command, monkeypatch):
@@ -40,6 +44,13 @@ def test_blocks_run_one_after_another_and_print_what_is_shown(name, tmp_path, mo
     run_blocks(name, tmp_path, monkeypatch)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("name", WITH_TORCH)
+def test_blocks_that_need_pytorch_run_in_their_place(name, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    run_blocks(name, tmp_path, monkeypatch, with_torch=True)
+
+
 @pytest.mark.parametrize("name", sorted(TRAINING_LONG))
 def test_blocks_that_train_for_long_run_and_print_what_is_shown(
     name, tmp_path, monkeypatch, optimized
@@ -47,12 +58,12 @@ def test_blocks_that_train_for_long_run_and_print_what_is_shown(
     run_blocks(name, tmp_path, monkeypatch)
 
 
-def run_blocks(name, tmp_path, monkeypatch):
+def run_blocks(name, tmp_path, monkeypatch, with_torch=False):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     namespace = {"__name__": "snippet"}
     for one in snippets(FILES[name].read_text("utf-8")):
-        if one.not_run or (one.needs and importlib.util.find_spec(one.needs) is None):
+        if one.not_run or (one.needs and not with_torch):
             continue
         if one.before:
             run_command(one.before, monkeypatch)

@@ -34,8 +34,12 @@ def test_each_block_has_its_norm_and_weight():
 def test_heads_stand_in_rows_or_columns_or_both():
     W = np.random.default_rng(1).normal(size=(6, 8))
     heads = [np.linalg.norm(W[i : i + 2], 2) for i in (0, 2, 4)]
-    assert BlockMaximum.each("spectral", rows=2).norm(W) == max(heads)
-    assert BlockMaximum.each("spectral", columns=2).norm(W.T) == pytest.approx(max(heads))
+    # LAPACK decomposes a block and its transpose by different operations.
+    for found in (
+        BlockMaximum.each("spectral", rows=2).norm(W),
+        BlockMaximum.each("spectral", columns=2).norm(W.T),
+    ):
+        assert found == pytest.approx(max(heads), rel=1e-14)
     tiles = [abs(W[i : i + 3, k : k + 4]).sum() for i in (0, 3) for k in (0, 4)]
     assert BlockSum.each("l_1", rows=3, columns=4).norm(W) == pytest.approx(sum(tiles))
 

