@@ -82,7 +82,8 @@ OwnExperiment = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:NAME",
-        help="An experiment of yours, which is imported and run; in a module that Python finds.",
+        help="An experiment of yours, which is imported and run; in a module that is installed, or "
+        "in the current folder.",
     ),
 ]
 
