@@ -175,7 +175,7 @@ def test_a_lost_cluster_is_no_bad_input(run_json, plan, monkeypatch):
         raise ClusterLostError("there was no worker for 60 s: call sweep again to go on")
 
     monkeypatch.setattr(_sweep, "connected", connected)
-    found, result = run_json("sweep", plan, "--store", "s.zarr", "--workers", "1")
+    found, result = run_json("sweep", plan, "--store", "s.zarr", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == found["exit_code"] == ExitCode.CLUSTER_LOST == 5
     assert "call sweep again" in found["error"]["message"] and "no worker" in result.stderr
     rest, _ = run_json("sweep", plan, "--store", "s.zarr")

@@ -17,6 +17,7 @@ from attractor.sweeps.dispatch import Dispatcher, Patience, checked_cluster, con
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk, Grid
 from attractor.sweeps.layout import Layout
+from attractor.sweeps.processes import Processes
 from attractor.sweeps.status import SweepStatus, status_of
 from attractor.sweeps.store import DONE, FAILED, Record, SweepStore
 from attractor.sweeps.work import Job, Outcome, run_chunk, this_process
@@ -83,14 +84,16 @@ def sweep(
         grid: What is swept over.
         experiment: What is done at every point, such as ``built_in("train_and_verify")``.
         store: A folder, which is made if there is none.
-        cluster: None computes in this process; a number starts as many processes here. Otherwise a
-            ``Client`` of Dask, the address of its scheduler, or its scheduler file.
+        cluster: None computes in this process; a number starts as many processes here, over pipes
+            that no other process reaches. Otherwise a ``Client`` of Dask, the address of its
+            scheduler, or its scheduler file: whoever reaches that scheduler can run code here, so
+            let it be one that you trust.
         share: ``(i, n)`` computes the i-th of n parts of the sweep, counted from 0: for array
             jobs without a scheduler.
         retry_failed: Whether chunks that failed before are computed again.
         threads: Threads of the library in every process. None shares the processors out among the
             processes that a number starts, and leaves others as they are set up.
-        patience: Seconds without any worker after which the call ends with an error.
+        patience: Seconds without any worker of Dask after which the call ends with an error.
         patience_chunk: Seconds after which a chunk counts as hanging, and fails. With a cluster
             None takes ten times the longest chunk of the same program so far, and at least ten
             minutes, or an hour where there is none yet; without one it waits for ever.
@@ -141,20 +144,20 @@ def sweep(
                 chunk = there.layout.chunk(number)
                 run.settle(chunk, run_chunk(job, chunk, patience_chunk))
         else:
-            records = there.records()
-            with connected(cluster, patience) as client:
-                Dispatcher(
-                    client,
-                    job,
-                    there.layout,
-                    numbers=numbers,
-                    patience=patience,
-                    patience_chunk=Patience(patience_chunk, there.layout, records),
-                    settle=run.settle,
-                ).run()
+            how: dict[str, Any] = {
+                "numbers": numbers,
+                "patience_chunk": Patience(patience_chunk, there.layout, there.records()),
+                "settle": run.settle,
+            }
+            if isinstance(cluster, int):
+                Processes(cluster, job, there.layout, **how).run()
+            else:
+                with connected(cluster, patience) as client:
+                    Dispatcher(client, job, there.layout, patience=patience, **how).run()
     return SweepSummary(
         status=status_of(there),
         computed=run.computed,
+        repaired=damaged,
         trials=run.trials,
         newly_failed=tuple(run.failed),
         seconds=time.monotonic() - began,
