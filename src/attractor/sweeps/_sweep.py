@@ -39,6 +39,7 @@ class SweepSummary(Summary):
     Attributes:
         status: How far the sweep is now.
         computed: Chunks that this call computed.
+        repaired: Those of them that an earlier call had computed, and that were damaged since.
         trials: Trials in them.
         newly_failed: Places of the chunks that failed in this call.
         seconds: How long the call took.
@@ -47,6 +48,7 @@ class SweepSummary(Summary):
 
     status: SweepStatus
     computed: int
+    repaired: int
     trials: int
     newly_failed: tuple[tuple[int, ...], ...]
     seconds: float
@@ -55,6 +57,8 @@ class SweepSummary(Summary):
     def _summary(self) -> tuple[str, Rows]:
         title, rows = self.status._summary()
         did = f"{self.computed:,} chunks in {time_in_words(self.seconds)}"
+        if self.repaired:
+            did += f", {self.repaired:,} of them damaged before"
         if self.computed:
             did += f", {self.trials / self.seconds:,.3g} trials/s"
         return title, [("this call", did), *rows]
@@ -75,7 +79,7 @@ def sweep(
 ) -> SweepSummary:
     """Runs an experiment at every point of a grid and writes the results into a store.
 
-    What is done in the store already stays; the rest is computed. So a sweep that was ended,
+    What is done in the store already stays; the rest is computed, and what is damaged. So a sweep that was ended,
     however it was, is called again and goes on, on as many processes as there are then. The numbers
     in the store depend on the grid, the experiment, the versions of libraries and the kind of
     processor, and not on where, in which order and by how many processes they were computed.
@@ -134,7 +138,7 @@ def sweep(
         threads,
         this_process(),
     )
-    numbers = _numbers(there, share, retry_failed)
+    numbers, damaged = _numbers(there, share, retry_failed)
     trials = there.layout.grid.trials
     with progress_bar("sweeping", trials, enabled=progress, lines_every=_LINES) as bar:
         run = _Run(there, job, share, bar)
@@ -210,15 +214,20 @@ class _Run:
         self._bar.note(f"{len(self.failed):,} failed")
 
 
-def _numbers(store: SweepStore, share: tuple[int, int] | None, retry_failed: bool) -> np.ndarray:
-    """The numbers of the chunks that a call computes, those of a program one after the other."""
+def _numbers(
+    store: SweepStore, share: tuple[int, int] | None, retry_failed: bool
+) -> tuple[np.ndarray, int]:
+    """The numbers of the chunks that a call computes, by program, and how many were damaged."""
     layout = store.layout
     every = _by_program(layout)
     if share is not None:
         part, parts = share
         every = every[len(every) * part // parts : len(every) * (part + 1) // parts]
-    state = store.records()[every, 0]
-    return every[(state != DONE) & (retry_failed | (state != FAILED))]
+    state = store.records()[:, 0]
+    damaged = store.damaged(every[state[every] == DONE])
+    state[damaged] = 0
+    state = state[every]
+    return every[(state != DONE) & (retry_failed | (state != FAILED))], len(damaged)
 
 
 def _by_program(layout: Layout) -> np.ndarray:
