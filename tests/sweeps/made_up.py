@@ -93,10 +93,10 @@ CHECKED = Experiment("made_up:run_empty", {"number": ("f8", "nothing")}, ["n"], 
 def listening_sockets(*processes):
     """What listens in some processes, as Linux tells it: TCP, and named sockets of the system."""
     listening = set()
-    for kind, place, state, inode in (("tcp", 3, "0A", 9), ("tcp6", 3, "0A", 9), ("unix", 3, "00010000", 6)):
+    for kind, state, inode in (("tcp", "0A", 9), ("tcp6", "0A", 9), ("unix", "00010000", 6)):
         with contextlib.suppress(FileNotFoundError):
             lines = Path("/proc/net", kind).read_text().splitlines()[1:]
-            listening |= {line.split()[inode] for line in lines if line.split()[place] == state}
+            listening |= {line.split()[inode] for line in lines if line.split()[3] == state}
     held = set()
     for number in processes:
         for file in Path(f"/proc/{number}/fd").iterdir():

@@ -1,4 +1,4 @@
-"""Processes of this machine: nobody else reaches them, and the current folder is no part of them."""
+"""Processes of this machine: nobody else reaches them, and no file beside them is run."""
 
 import os
 import socket

@@ -79,10 +79,11 @@ def sweep(
 ) -> SweepSummary:
     """Runs an experiment at every point of a grid and writes the results into a store.
 
-    What is done in the store already stays; the rest is computed, and what is damaged. So a sweep that was ended,
-    however it was, is called again and goes on, on as many processes as there are then. The numbers
-    in the store depend on the grid, the experiment, the versions of libraries and the kind of
-    processor, and not on where, in which order and by how many processes they were computed.
+    What is done in the store already stays; the rest is computed, and so is what was damaged since.
+    So a sweep that was ended, however it was, is called again and goes on, on as many processes as
+    there are then. The numbers in the store depend on the grid, the experiment, the versions of
+    libraries and the kind of processor, and not on where, in which order and by how many processes
+    they were computed.
 
     Args:
         grid: What is swept over.

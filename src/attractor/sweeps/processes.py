@@ -178,7 +178,7 @@ class Processes:
                 raise InvalidInputError(
                     "cluster",
                     f"its processes cannot be started: they end with code {code}",
-                    "In a script, call sweep below `if __name__ == '__main__':`, as they run it, too",
+                    "In a script, call sweep below `if __name__ == '__main__':`: they run it, too",
                 )
         elif one.number in self._suspected:
             said = f"its process ended twice, with code {code} when it was alone"

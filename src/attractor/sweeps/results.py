@@ -93,7 +93,7 @@ class _Measure(BackendArray):
         )
         found = np.full([places.size for places in chosen], FILL[self.dtype.str[1:]], self.dtype)
         sizes = layout.shape(layout.chunk_shape)
-        axes = [_by_chunk(np.atleast_1d(one), size) for one, size in zip(chosen, sizes, strict=True)]
+        axes = [_by_chunk(np.ravel(one), size) for one, size in zip(chosen, sizes, strict=True)]
         for parts in itertools.product(*axes):
             place = [at for at, _, _ in parts[: len(layout.counts)]]
             chunk = self._store.read(int(np.ravel_multi_index(place, layout.counts)))
