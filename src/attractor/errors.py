@@ -58,6 +58,10 @@ class WriteError(AttractorError, OSError):
         )
         self.path, self.errno, self.strerror = os.fspath(path), reason.errno, why
 
+    def __reduce__(self) -> tuple[type[WriteError], tuple[str, OSError]]:
+        """Made again from the two parts, as where another process raised it."""
+        return type(self), (self.path, OSError(self.errno, self.strerror))
+
     def __str__(self) -> str:
         """The sentence; an OSError with a number would say the system's words alone."""
         return self.args[0]

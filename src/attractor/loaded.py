@@ -1,8 +1,10 @@
-"""Libraries that take long to load: asked about without loading them, or left out."""
+"""Libraries that take long to load, asked about or left out; and modules of the user's own."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -38,3 +40,21 @@ def let_in(library: str) -> None:
     """
     if sys.modules.get(library, sys) is None:
         del sys.modules[library]
+
+
+@contextlib.contextmanager
+def current_folder_last() -> Iterator[None]:
+    """Lets modules of the current folder be imported inside the block.
+
+    They are looked for after all others, so that a file there takes the place of no module of
+    Python, and of none that is installed.
+    """
+    let_in("dask")  # which commands leave out, and a user's module may need
+    known = "" in sys.path  # as in an interactive session
+    if not known:
+        sys.path.append("")
+    try:
+        yield
+    finally:
+        if not known:
+            sys.path.remove("")

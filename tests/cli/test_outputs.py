@@ -135,7 +135,7 @@ TABLE = {
     "sweep check": Command(("{store}",), "", {}, ("store",)),
     "sweep draw": Command(
         ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.sweeps.store.open_sweep",
+        "attractor.sweeps.results.open_sweep",
         {"out": REPLACED},
         ("store",),
         "sweep.nc",

@@ -175,7 +175,7 @@ def test_a_lost_cluster_is_no_bad_input(run_json, plan, monkeypatch):
         raise ClusterLostError("there was no worker for 60 s: call sweep again to go on")
 
     monkeypatch.setattr(_sweep, "connected", connected)
-    found, result = run_json("sweep", plan, "--store", "s.zarr", "--workers", "1")
+    found, result = run_json("sweep", plan, "--store", "s.zarr", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == found["exit_code"] == ExitCode.CLUSTER_LOST == 5
     assert "call sweep again" in found["error"]["message"] and "no worker" in result.stderr
     rest, _ = run_json("sweep", plan, "--store", "s.zarr")
@@ -228,8 +228,12 @@ def test_a_store_is_checked(run_json, plan, tmp_path):
     assert (found["read"], found["again"], found["passed"]) == (6, 2, True)
     chunk = next(file for file in (tmp_path / "s.zarr" / "margin").iterdir() if "c." in file.name)
     chunk.write_bytes(chunk.read_bytes()[:-1])
-    found, result = run_json("sweep", "check", "s.zarr", "--discard")
+    found, result = run_json("sweep", "check", "s.zarr")
     assert result.exit_code == ExitCode.SOME_FAILED and len(found["damaged"]) == 1
+    status, _ = run_json("sweep", "status", "s.zarr")
+    assert (status["done"], status["left"], status["damaged"]) == (5, 1, 1)
+    drawn, refused = run_json("sweep", "draw", "s.zarr", "--x", "n", "--y", "d", "--of", "margin")
+    assert refused.exit_code == ExitCode.BAD_INPUT and "Run the sweep again" in refused.stderr
     mended, _ = run_json("sweep", plan, "--store", "s.zarr")
     assert (mended["computed"], mended["done"]) == (1, 6)
     assert run_json("sweep", "check", "s.zarr")[0]["passed"]

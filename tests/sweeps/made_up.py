@@ -1,5 +1,6 @@
 """Experiments without JAX, for the tests of sweeps; some points of some go wrong."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -87,3 +88,31 @@ def check(grid, **settings):
 
 
 CHECKED = Experiment("made_up:run_empty", {"number": ("f8", "nothing")}, ["n"], check="check")
+
+
+def listening_sockets(*processes):
+    """What listens in some processes, as Linux tells it: TCP, and named sockets of the system."""
+    listening = set()
+    for kind, state, inode in (("tcp", "0A", 9), ("tcp6", "0A", 9), ("unix", "00010000", 6)):
+        with contextlib.suppress(FileNotFoundError):
+            lines = Path("/proc/net", kind).read_text().splitlines()[1:]
+            listening |= {line.split()[inode] for line in lines if line.split()[3] == state}
+    held = set()
+    for number in processes:
+        for file in Path(f"/proc/{number}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                held.add(os.readlink(file).removeprefix("socket:[").removesuffix("]"))
+    return listening & held
+
+
+def run_listening(point, instances, seeds):
+    """How many sockets listen in the process that started this one, and in all that it started."""
+    import psutil
+
+    started = psutil.Process(os.getppid())
+    tree = [started.pid, *(child.pid for child in started.children(recursive=True))]
+    found = len(listening_sockets(*tree)) if len(tree) > 2 else -1
+    return {"listening": np.full((len(instances), len(seeds)), found)}
+
+
+LISTENING = Experiment("made_up:run_listening", {"listening": ("i1", "sockets")}, ["n"])

@@ -15,7 +15,6 @@ from run_sweep import GRID
 
 import attractor
 from attractor.sweeps import Grid, check_sweep, sweep, sweep_status
-from attractor.sweeps.dispatch import connected
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -101,16 +100,6 @@ def test_two_processes_give_the_bytes_of_one(whole, start, tmp_path):
     process = start(HERE / "run_sweep.py", tmp_path / "s", 2, SECONDS)
     assert process.communicate(timeout=120)[0] == "0\n"
     assert measures(tmp_path / "s") == whole
-
-
-def test_a_scheduler_of_ours_keeps_few_messages():
-    def kept(dask_scheduler):
-        sent = [*dask_scheduler.stream_comms.values(), *dask_scheduler.client_comms.values()]
-        return [messages.recent_message_log.maxlen for messages in sent]
-
-    with connected(1, 60) as client:
-        client.wait_for_workers(1)
-        assert client.run_on_scheduler(kept) == [10, 10]
 
 
 def test_a_worker_that_is_killed(whole, start, tmp_path):

@@ -82,7 +82,8 @@ OwnExperiment = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:NAME",
-        help="An experiment of yours, which is imported and run; in a module that Python finds.",
+        help="An experiment of yours, which is imported and run; in a module that is installed, or "
+        "in the current folder.",
     ),
 ]
 
@@ -229,8 +230,6 @@ def check(
         )
         if not found.passed:
             current.exit_code = ExitCode.SOME_FAILED
-            if found.damaged and not discard:
-                current.suggest(current.again(discard=True), "so that they are computed again")
 
 
 @app.command()
@@ -335,10 +334,11 @@ def draw(
         from attractor.sweeps.averages import MEASURE
 
         done = sweep_status(store)
-        if done.left or done.failed:
+        left = done.left - len(done.damaged)  # which are refused where they are drawn
+        if left or done.failed:
             current.complain(
                 "warning",
-                f"{done.left:,} of {done.chunks:,} chunks are not done and {len(done.failed):,} "
+                f"{left:,} of {done.chunks:,} chunks are not done and {len(done.failed):,} "
                 "failed: their trials are missing",
             )
         data = open_sweep(store)
@@ -379,6 +379,7 @@ def _numbers(found: SweepStatus) -> dict[str, Any]:
         "done": found.done,
         "failed": len(found.failed),
         "left": found.left,
+        "damaged": len(found.damaged),
         "failures": [
             {"place": list(one.place), "times": one.times, "error": one.error}
             for one in found.failed[:_LISTED]

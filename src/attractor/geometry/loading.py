@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import sys
 from typing import Any
 
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
-from attractor.loaded import let_in
+from attractor.loaded import current_folder_last
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""
@@ -54,6 +53,8 @@ def load_geometry(spelling: str) -> Geometry:
 def named_in_module(argument: str, module: str, name: str) -> Any:
     """What has that name in a module, which may lie in the current folder.
 
+    A module that is installed comes before one of the same name in the folder.
+
     Args:
         argument: The name to use in errors.
         module: The module.
@@ -62,11 +63,9 @@ def named_in_module(argument: str, module: str, name: str) -> Any:
     Raises:
         InvalidInputError: If the module cannot be imported, or has none of that name.
     """
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
-    let_in("dask")  # which commands leave out, and a user's module may need
     try:
-        found = importlib.import_module(module)
+        with current_folder_last():
+            found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             raise InvalidInputError(
@@ -75,16 +74,17 @@ def named_in_module(argument: str, module: str, name: str) -> Any:
         raise InvalidInputError(
             argument,
             f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
-            f"Give module:name, with the module installed or in {folder}",
+            f"Give module:name, with the module installed or in {os.getcwd()}",
         ) from error
-    finally:
-        sys.path.remove(folder)
     made = getattr(found, name, None)
     if made is None:
         names = [one for one, value in vars(found).items() if callable(value)]
         public = ", ".join(sorted(one for one in names if not one.startswith("_"))[:10])
+        place = getattr(found, "__file__", None) or "part of Python"
         raise InvalidInputError(
-            argument, f"{module!r} has no {name!r}", f"It has: {public or 'no functions'}"
+            argument,
+            f"{module!r} ({place}) has no {name!r}",
+            f"It has: {public or 'no functions'}",
         )
     return made
 

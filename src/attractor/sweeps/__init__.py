@@ -35,11 +35,11 @@ if TYPE_CHECKING:
         example_plan as example_plan,
         load_plan as load_plan,
     )
+    from attractor.sweeps.results import open_sweep as open_sweep
     from attractor.sweeps.status import (
         Failure as Failure,
         SweepStatus as SweepStatus,
         sweep_status as sweep_status,
     )
-    from attractor.sweeps.store import open_sweep as open_sweep
 
 import_on_first_use(__name__)

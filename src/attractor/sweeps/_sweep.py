@@ -17,6 +17,7 @@ from attractor.sweeps.dispatch import Dispatcher, Patience, checked_cluster, con
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk, Grid
 from attractor.sweeps.layout import Layout
+from attractor.sweeps.processes import Processes
 from attractor.sweeps.status import SweepStatus, status_of
 from attractor.sweeps.store import DONE, FAILED, Record, SweepStore
 from attractor.sweeps.work import Job, Outcome, run_chunk, this_process
@@ -38,6 +39,7 @@ class SweepSummary(Summary):
     Attributes:
         status: How far the sweep is now.
         computed: Chunks that this call computed.
+        repaired: Those of them that an earlier call had computed, and that were damaged since.
         trials: Trials in them.
         newly_failed: Places of the chunks that failed in this call.
         seconds: How long the call took.
@@ -46,6 +48,7 @@ class SweepSummary(Summary):
 
     status: SweepStatus
     computed: int
+    repaired: int
     trials: int
     newly_failed: tuple[tuple[int, ...], ...]
     seconds: float
@@ -54,6 +57,8 @@ class SweepSummary(Summary):
     def _summary(self) -> tuple[str, Rows]:
         title, rows = self.status._summary()
         did = f"{self.computed:,} chunks in {time_in_words(self.seconds)}"
+        if self.repaired:
+            did += f", {self.repaired:,} of them damaged before"
         if self.computed:
             did += f", {self.trials / self.seconds:,.3g} trials/s"
         return title, [("this call", did), *rows]
@@ -74,23 +79,26 @@ def sweep(
 ) -> SweepSummary:
     """Runs an experiment at every point of a grid and writes the results into a store.
 
-    What is done in the store already stays; the rest is computed. So a sweep that was ended,
-    however it was, is called again and goes on, on as many processes as there are then. The numbers
-    in the store depend on the grid, the experiment, the versions of libraries and the kind of
-    processor, and not on where, in which order and by how many processes they were computed.
+    What is done in the store already stays; the rest is computed, and so is what was damaged since.
+    So a sweep that was ended, however it was, is called again and goes on, on as many processes as
+    there are then. The numbers in the store depend on the grid, the experiment, the versions of
+    libraries and the kind of processor, and not on where, in which order and by how many processes
+    they were computed.
 
     Args:
         grid: What is swept over.
         experiment: What is done at every point, such as ``built_in("train_and_verify")``.
         store: A folder, which is made if there is none.
-        cluster: None computes in this process; a number starts as many processes here. Otherwise a
-            ``Client`` of Dask, the address of its scheduler, or its scheduler file.
+        cluster: None computes in this process; a number starts as many processes here, over pipes
+            that no other process reaches. Otherwise a ``Client`` of Dask, the address of its
+            scheduler, or its scheduler file: whoever reaches that scheduler can run code here, so
+            let it be one that you trust.
         share: ``(i, n)`` computes the i-th of n parts of the sweep, counted from 0: for array
             jobs without a scheduler.
         retry_failed: Whether chunks that failed before are computed again.
         threads: Threads of the library in every process. None shares the processors out among the
             processes that a number starts, and leaves others as they are set up.
-        patience: Seconds without any worker after which the call ends with an error.
+        patience: Seconds without any worker of Dask after which the call ends with an error.
         patience_chunk: Seconds after which a chunk counts as hanging, and fails. With a cluster
             None takes ten times the longest chunk of the same program so far, and at least ten
             minutes, or an hour where there is none yet; without one it waits for ever.
@@ -131,7 +139,7 @@ def sweep(
         threads,
         this_process(),
     )
-    numbers = _numbers(there, share, retry_failed)
+    numbers, damaged = _numbers(there, share, retry_failed)
     trials = there.layout.grid.trials
     with progress_bar("sweeping", trials, enabled=progress, lines_every=_LINES) as bar:
         run = _Run(there, job, share, bar)
@@ -141,20 +149,20 @@ def sweep(
                 chunk = there.layout.chunk(number)
                 run.settle(chunk, run_chunk(job, chunk, patience_chunk))
         else:
-            records = there.records()
-            with connected(cluster, patience) as client:
-                Dispatcher(
-                    client,
-                    job,
-                    there.layout,
-                    numbers=numbers,
-                    patience=patience,
-                    patience_chunk=Patience(patience_chunk, there.layout, records),
-                    settle=run.settle,
-                ).run()
+            how: dict[str, Any] = {
+                "numbers": numbers,
+                "patience_chunk": Patience(patience_chunk, there.layout, there.records()),
+                "settle": run.settle,
+            }
+            if isinstance(cluster, int):
+                Processes(cluster, job, there.layout, **how).run()
+            else:
+                with connected(cluster, patience) as client:
+                    Dispatcher(client, job, there.layout, patience=patience, **how).run()
     return SweepSummary(
         status=status_of(there),
         computed=run.computed,
+        repaired=damaged,
         trials=run.trials,
         newly_failed=tuple(run.failed),
         seconds=time.monotonic() - began,
@@ -207,15 +215,20 @@ class _Run:
         self._bar.note(f"{len(self.failed):,} failed")
 
 
-def _numbers(store: SweepStore, share: tuple[int, int] | None, retry_failed: bool) -> np.ndarray:
-    """The numbers of the chunks that a call computes, those of a program one after the other."""
+def _numbers(
+    store: SweepStore, share: tuple[int, int] | None, retry_failed: bool
+) -> tuple[np.ndarray, int]:
+    """The numbers of the chunks that a call computes, by program, and how many were damaged."""
     layout = store.layout
     every = _by_program(layout)
     if share is not None:
         part, parts = share
         every = every[len(every) * part // parts : len(every) * (part + 1) // parts]
-    state = store.records()[every, 0]
-    return every[(state != DONE) & (retry_failed | (state != FAILED))]
+    state = store.records()[:, 0]
+    damaged = store.damaged(every[state[every] == DONE])
+    state[damaged] = 0
+    state = state[every]
+    return every[(state != DONE) & (retry_failed | (state != FAILED))], len(damaged)
 
 
 def _by_program(layout: Layout) -> np.ndarray:

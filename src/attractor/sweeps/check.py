@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from attractor.checks import check_count, check_flag, check_kinds
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.errors import InvalidInputError
 from attractor.records import Rows, Summary
 from attractor.sweeps.experiment import BUILT_IN, Experiment, built_in
 from attractor.sweeps.identity import differences, identity_of
+from attractor.sweeps.status import listed
 from attractor.sweeps.store import DONE, Record, SweepStore, checksum
 from attractor.sweeps.work import compute, processor_kind
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,10 +59,9 @@ class SweepCheck(Summary):
             rows.append(("", f"{number} were computed on another kind of processor"))
         for name, places in (("damaged", self.damaged), ("differing", self.differing)):
             if places:
-                more = f" and {len(places) - _SHOWN:,} more" * (len(places) > _SHOWN)
-                rows.append((name, f"{', '.join(map(str, places[:_SHOWN]))}{more}"))
-        if self.damaged and self.discarded:
-            rows.append(("", "the damaged ones are discarded: sweep computes them again"))
+                rows.append((name, listed(places)))
+        if self.damaged:
+            rows.append(("", "the command of the sweep computes the damaged ones again"))
         return f"Check of the sweep in {self.store}", rows
 
 
@@ -83,11 +81,12 @@ def check_sweep(
         seed: Which they are.
         experiment: What to compute them with. An experiment of the library is known from the store;
             one of one's own has to be named again.
-        discard: Whether damaged chunks are marked as not done, so that ``sweep`` computes them.
+        discard: Whether damaged chunks are marked as not done. ``sweep`` computes them again
+            whether they are or not.
 
     Raises:
         InvalidInputError: If there is no store, or the experiment is another one.
-        FileFormatError: If the description of the store is damaged.
+        FileFormatError: If the description of the store, or of an array, is damaged.
         WriteError: If ``discard`` cannot be written.
     """
     check_count("again", again, 0)
@@ -95,22 +94,13 @@ def check_sweep(
     check_flag("discard", discard)
     check_kinds(experiment=(experiment, Experiment | None))
     there = SweepStore.open(store)
-    there.check_arrays()
     if again:
         experiment = _experiment(there, experiment)
     layout, records = there.layout, there.records()
     done = np.flatnonzero(records[:, 0] == DONE)
-    damaged = []
-    for number in map(int, done):
-        chunk = layout.chunk(number)
-        try:
-            right = checksum(there.read(chunk), layout.measures) == records[number, 1]
-        except FileFormatError:
-            right = False
-        if not right:
-            damaged.append(chunk.place)
-            if discard:
-                there.write_record(chunk, Record(0))
+    damaged = [layout.chunk(number) for number in there.damaged(done)]
+    for chunk in damaged if discard else ():
+        there.write_record(chunk, Record(0))
     differing, elsewhere = [], []
     chosen = np.random.default_rng(seed).permutation(done)[:again]
     for number in map(int, chosen):
@@ -123,7 +113,7 @@ def check_sweep(
     return SweepCheck(
         store=there.path,
         read=len(done),
-        damaged=tuple(damaged),
+        damaged=tuple(chunk.place for chunk in damaged),
         again=len(chosen),
         differing=tuple(differing),
         elsewhere=tuple(elsewhere),

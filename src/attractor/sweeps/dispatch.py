@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import logging
 import os
 import queue
 import time
@@ -33,7 +32,7 @@ from attractor.sweeps.store import DONE, require_sweep_libraries
 from attractor.sweeps.work import Job, Outcome, run_chunk
 
 if TYPE_CHECKING:
-    from distributed import Client, Future, LocalCluster
+    from distributed import Client, Future
 
 _AHEAD = 2
 """Chunks of a thread that are at its worker at once: one that runs and one that waits."""
@@ -41,16 +40,8 @@ _LOOK = 1.0
 """Seconds after which the workers are looked up again, if that takes little time."""
 _SHARE = 20
 """One part in so many of the time is spent on it at most: of 1,000 workers it takes 0.3 s."""
-_DEATHS = 1
-"""Lost workers after which a scheduler of ours gives up a chunk: it is then suspected."""
 _LOSSES = 2
 """Lost workers that a chunk may have been with before it is suspected, on any cluster."""
-_NEVER = "1000 days"
-"""When a cluster of ours lets go of a process that is gone: it is started anew. By default it looks
-15 seconds after each end of one, and does so if it happens to be starting at that moment."""
-_MESSAGES = 10
-"""Messages to each worker that a scheduler of ours keeps for developers of Dask; by default 1,000,
-with the chunk in each, so that it grows until every worker has had as many."""
 _WAIT = 0.5
 _TIMES, _FLOOR, _FLOOR_FIRST = 10, 600.0, 3600.0
 _MOST_PROCESSES = 1024
@@ -353,20 +344,19 @@ def checked_cluster(cluster: Any) -> Any:
 
 @contextlib.contextmanager
 def connected(cluster: Any, patience: float) -> Iterator[Client]:
-    """A client of a cluster, which is started where a number of processes is given.
+    """A client of a cluster.
 
     Args:
-        cluster: As ``checked_cluster`` returns it.
+        cluster: As ``checked_cluster`` returns it, and no number of processes.
         patience: Seconds within which the scheduler must answer.
 
     Yields:
         The client. One that was given stays open.
 
     Raises:
-        InvalidInputError: If no scheduler answers, or processes cannot be started.
+        InvalidInputError: If no scheduler answers.
     """
     require_sweep_libraries("distributed")
-    from dask import config
     from distributed import Client
 
     if is_of_loaded(cluster, "distributed", "Client"):
@@ -375,28 +365,6 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
                 "cluster", f"its client is {cluster.status}, or asynchronous", "Give an open one"
             )
         yield cluster
-        return
-    if is_whole(cluster):
-        settings: dict[str, Any] = {
-            "n_workers": cluster,
-            "threads_per_worker": 1,
-            "host": "127.0.0.1",
-            "dashboard_address": "127.0.0.1:0",
-            "memory_limit": 0,
-            "scheduler_kwargs": {"allowed_failures": _DEATHS},
-            "silence_logs": logging.CRITICAL,
-        }
-        with (
-            config.set(
-                {
-                    "distributed.deploy.lost-worker-timeout": _NEVER,
-                    "distributed.admin.low-level-log-length": _MESSAGES,
-                }
-            ),
-            _started(settings) as local,
-            Client(local, set_as_default=False) as client,
-        ):
-            yield client
         return
     place = {"address" if "://" in cluster else "scheduler_file": cluster}
     try:
@@ -407,17 +375,3 @@ def connected(cluster: Any, patience: float) -> Iterator[Client]:
         ) from error
     with client:
         yield client
-
-
-def _started(settings: dict[str, Any]) -> LocalCluster:
-    """A cluster of processes here."""
-    from distributed import LocalCluster
-
-    try:
-        return LocalCluster(**settings)
-    except RuntimeError as error:
-        raise InvalidInputError(
-            "cluster",
-            f"its processes cannot be started ({error.__cause__ or error})",
-            "In a script, call sweep below `if __name__ == '__main__':`, as they run it, too",
-        ) from error

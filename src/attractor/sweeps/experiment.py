@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from attractor.checks import check_choice, check_kinds, check_text, near_names, shown, suggest
 from attractor.errors import InvalidInputError
+from attractor.loaded import current_folder_last
 from attractor.sweeps.grid import Grid, Value, axis_values, check_word
 
 BUILT_IN = {
@@ -185,6 +186,8 @@ def built_in(name: str, **settings: Any) -> Experiment:
 def from_python(name: str, **settings: Any) -> Experiment:
     """An experiment of one's own: imports a module, and runs what is in it.
 
+    The module is installed, or in the current folder.
+
     Args:
         name: ``"module:name"``, of an ``Experiment`` or of a function that returns one.
         **settings: What the function is called with.
@@ -254,12 +257,13 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 def _imported(module: str) -> Any:
     try:
-        return importlib.import_module(module)
+        with current_folder_last():
+            return importlib.import_module(module)
     except ImportError as error:
         raise InvalidInputError(
             "experiment",
             f"the module {module} cannot be imported by {sys.executable} ({error})",
-            "Name a module that this process and every worker can import",
+            "Name a module that is installed or in the current folder, for every worker, too",
         ) from error
 
 

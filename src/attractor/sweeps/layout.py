@@ -57,11 +57,15 @@ class Layout:
 
     def chunk(self, number: int) -> Chunk:
         """A chunk by its number, the last axis fastest."""
+        return self.grid.chunk_at(self.place(number), self.chunk_shape)
+
+    def place(self, number: int) -> tuple[int, ...]:
+        """The place of a chunk in the grid of chunks."""
         left, place = int(number), []
         for count in reversed(self.counts):
             left, at = divmod(left, count)
             place.append(at)
-        return self.grid.chunk_at(place[::-1], self.chunk_shape)
+        return tuple(place[::-1])
 
     def programs(self, numbers: np.ndarray) -> np.ndarray:
         """The number of the program that each chunk needs."""

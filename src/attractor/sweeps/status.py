@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attractor.records import Rows, Summary
 from attractor.sweeps.store import DONE, FAILED, FIELDS, SweepStore
 
 _SHOWN = 3
+_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class SweepStatus(Summary):
         chunks: Chunks of the grid.
         done: Those that are done.
         failed: Those that failed.
+        damaged: Places of those that were done, and are not what was computed any more.
         seconds: Seconds that the longest and the median chunk took, and all together.
         remaining: Seconds that a single process will take for the rest, from the chunks of the same
             program, or of all where there is none yet; NaN where none is done.
@@ -54,13 +57,14 @@ class SweepStatus(Summary):
     chunks: int
     done: int
     failed: tuple[Failure, ...]
+    damaged: tuple[tuple[int, ...], ...]
     seconds: tuple[float, float, float]
     remaining: float
     processors: dict[str, int]
 
     @property
     def left(self) -> int:
-        """Chunks that are not done and did not fail."""
+        """Chunks that are not done and did not fail, the damaged ones among them."""
         return self.chunks - self.done - len(self.failed)
 
     def _summary(self) -> tuple[str, Rows]:
@@ -70,6 +74,9 @@ class SweepStatus(Summary):
             ("chunks", f"{self.chunks:,}: {self.done:,} done, {len(self.failed):,} failed,"
              f" {self.left:,} left"),
         ]  # fmt: skip
+        if self.damaged:
+            rows.append(("damaged", f"{len(self.damaged):,} of those left: {listed(self.damaged)}"))
+            rows.append(("", "the command of the sweep computes them again"))
         if self.done:
             rows.append(("a chunk", f"{median:.3g} s (median), {longest:.3g} s (longest)"))
             rows.append(("computed", time_in_words(total)))
@@ -85,8 +92,16 @@ class SweepStatus(Summary):
         return f"Sweep in {self.store}", rows
 
 
+def listed(places: Sequence[tuple[int, ...]]) -> str:
+    """The places of some chunks in words."""
+    more = f" and {len(places) - _LISTED:,} more" * (len(places) > _LISTED)
+    return f"{', '.join(map(str, places[:_LISTED]))}{more}"
+
+
 def sweep_status(store: str | os.PathLike[str]) -> SweepStatus:
     """How far the sweep in a store is; nothing is imported that the store names.
+
+    All that is stored is read, and compared with its checksums.
 
     Args:
         store: The folder that the sweep was written to.
@@ -101,13 +116,15 @@ def sweep_status(store: str | os.PathLike[str]) -> SweepStatus:
 def status_of(store: SweepStore) -> SweepStatus:
     """How far the sweep in an open store is."""
     layout, records = store.layout, store.records()
+    damaged = store.damaged(np.flatnonzero(records[:, 0] == DONE))
+    records[damaged] = 0
     state, _, seconds, processor, times = (records[:, at] for at in range(len(FIELDS)))
     done = state == DONE
-    listed = store.failures() if (state == FAILED).any() else {}
+    told = store.failures() if (state == FAILED).any() else {}
     failed = []
     for number in map(int, np.flatnonzero(state == FAILED)):
-        place = layout.chunk(number).place
-        said = listed.get(place, {})
+        place = layout.place(number)
+        said = told.get(place, {})
         error = str(said.get("error", "it is not listed beside the store"))
         where = str(said.get("traceback", ""))
         failed.append(Failure(place, int(times[number]), error, where))
@@ -119,6 +136,7 @@ def status_of(store: SweepStore) -> SweepStatus:
         chunks=layout.chunks,
         done=int(done.sum()),
         failed=tuple(failed),
+        damaged=tuple(map(layout.place, damaged)),
         seconds=(float(took.max()), float(np.median(took)), float(took.sum()))
         if len(took)
         else (np.nan, np.nan, 0.0),

@@ -7,6 +7,7 @@ chunk need no locks. What went wrong is listed beside the store, in a file that 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -18,14 +19,14 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attractor.checks import check_path
-from attractor.containers.damage import damaged
+from attractor.containers.damage import damaged, parsing
 from attractor.containers.json_text import parse_json, read_json
-from attractor.errors import InvalidInputError, WriteError
+from attractor.errors import FileFormatError, InvalidInputError, WriteError
 from attractor.memory import require_memory_for
 from attractor.storage import append_line, new_directory
 from attractor.storage.paths import check_replaceable
@@ -34,21 +35,21 @@ from attractor.sweeps.grid import Chunk, Grid
 from attractor.sweeps.identity import differences, identity_of, layout_of
 from attractor.sweeps.layout import MOST_CHUNKS, Layout
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 DONE, FAILED = 1, 2
 FIELDS = ("state", "checksum", "seconds", "processor", "failures")
 RECORD = "chunk_record"
+FILL = {"f8": math.nan, "f4": math.nan, "i1": -1}
+"""What is missing, by the type of numbers."""
 
 _KEY = "attractor_sweep"
 _MARKER = "zarr.json"
-_FILL = {"f8": math.nan, "f4": math.nan, "i1": -1}
 _KEYS: dict[str, Any] = {
     "name": "default",
     "separator": ".",
 }  # one folder for an array, not one for each axis
 _CODECS = {"BytesCodec", "BloscCodec"}
+_HEADER = 2**10
+"""Bytes that a file of a chunk may have beyond its numbers."""
 
 
 class Record(NamedTuple):
@@ -146,6 +147,7 @@ class SweepStore:
             layout = layout_of(identity)
         except (LookupError, TypeError, AttributeError) as error:
             raise damaged(folder, "Zarr", f"{type(error).__name__}: {error}") from None
+        _require_memory(layout)
         return SweepStore(folder, layout, identity, token)
 
     @functools.cached_property
@@ -198,40 +200,83 @@ class SweepStore:
         except OSError as error:
             raise WriteError(self.path, error) from error
 
-    def read(self, chunk: Chunk) -> dict[str, np.ndarray]:
-        """A chunk of every measure.
+    def read(self, number: int) -> dict[str, np.ndarray] | None:
+        """The measures of a chunk in its shape in the arrays; None where it is not done.
 
         Raises:
-            FileFormatError: If it cannot be read.
+            FileFormatError: If what is stored is not what was computed.
         """
-        found = {}
-        for name in self.layout.measures:
-            try:
-                found[name] = np.asarray(self._arrays[name][(*chunk.region, Ellipsis)])
-            except Exception as error:
-                raise damaged(self.path, "Zarr", str(error), f"{name} {chunk.place}") from None
-        return found
+        place = self.layout.place(number)
+        record = self._record(place)
+        if record[0] != DONE:
+            return None
+        with contextlib.suppress(FileFormatError):
+            found = {name: self._stored(name, number) for name in self.layout.measures}
+            if checksum(found, self.layout.measures) == record[1]:
+                return found
+        raise FileFormatError(
+            f"{self.path} is damaged: the chunk {place} is not what was computed. "
+            "Run the sweep again, by the same command: it computes that chunk anew."
+        )
+
+    def damaged(self, numbers: np.ndarray) -> list[int]:
+        """The chunks, of some, that ``read`` would refuse.
+
+        Raises:
+            FileFormatError: If the arrays are not as they were made.
+        """
+        self.check_arrays()
+        return [number for number in map(int, numbers) if self._is_damaged(number)]
+
+    def _is_damaged(self, number: int) -> bool:
+        try:
+            self.read(number)
+        except FileFormatError:
+            return True
+        return False
+
+    def _stored(self, name: str, number: int) -> np.ndarray:
+        """What is stored of a measure of a chunk: Zarr leaves out what is all fill value."""
+        from numcodecs import Blosc
+
+        layout, chunk = self.layout, self.layout.chunk(number)
+        dtype, shape = layout.measures[name].dtype, layout.shape(layout.chunk_shape)
+        whole = np.zeros(shape, f"<{dtype}")
+        content = self._content(name, (*chunk.place, *[0] * len(layout.along)), whole.nbytes)
+        with parsing(self.path, "Zarr", f"{name} {chunk.place}"):
+            if content is None:
+                whole[...] = FILL[dtype]
+            elif int.from_bytes(content[12:16], "little") != len(content):
+                raise ValueError("it does not have the length that it declares")
+            else:  # which looks at no length but those declared, and at the room that there is
+                Blosc().decode(content, out=whole)
+        return whole[tuple(map(slice, chunk.shape))]
 
     def records(self) -> np.ndarray:
-        """The records of all chunks by their numbers, with the ``FIELDS``; zeros where none is.
+        """The records of all chunks by their numbers, with the ``FIELDS``; zeros where none is."""
+        places = map(self.layout.place, range(self.layout.chunks))
+        return np.stack([self._record(place) for place in places])
 
-        They are read as the files they are: through Zarr it takes ten times as long.
-        """
-        found = np.zeros((self.layout.chunks, len(FIELDS)))
-        size = found.dtype.itemsize * len(FIELDS)
-        counts = self.layout.counts
-        with os.scandir(self.path / RECORD) as entries:
-            for entry in entries:
-                kind, *place = entry.name.split(".")
-                numbers = [int(one) for one in place if one.isdecimal() and len(one) < 10]
-                if kind != "c" or len(numbers) != len(place) or len(place) != len(counts) + 1:
-                    continue  # a description, or what a killed write left
-                with open(entry.path, "rb") as file:
-                    content = file.read(size + 1)
-                if all(map(int.__lt__, numbers, counts)) and len(content) == size:
-                    number = np.ravel_multi_index(tuple(numbers[:-1]), counts)
-                    found[number] = np.frombuffer(content, dtype="<f8")
+    def _record(self, place: tuple[int, ...]) -> np.ndarray:
+        found = np.zeros(len(FIELDS))
+        content = self._content(RECORD, (*place, 0), found.nbytes) or b""
+        if len(content) == found.nbytes:
+            stored = np.frombuffer(content, "<f8")
+            if stored[0] in (DONE, FAILED) and np.isfinite(stored).all() and stored.min() >= 0:
+                found[:] = stored
         return found
+
+    def _content(self, name: str, place: tuple[int, ...], most: int) -> bytes | None:
+        """The file of a chunk of an array, or its beginning; None where there is none.
+
+        Files are read as they were written: through Zarr it takes many times as long.
+        """
+        file = self.path / name / ".".join(map(str, ("c", *place)))
+        with parsing(self.path, "Zarr", file.name):
+            if not file.is_file():
+                return None
+            with file.open("rb") as stream:
+                return stream.read(most + _HEADER)
 
     def add_failure(self, share: tuple[int, int] | None, failure: Mapping[str, Any]) -> None:
         """Adds a failure to the list beside the store: of each share its own, so of one writer.
@@ -260,42 +305,6 @@ class SweepStore:
         return found
 
 
-def open_sweep(store: str | os.PathLike[str]) -> xr.Dataset:
-    """The results of a sweep as labeled arrays, which are read where they are used.
-
-    What is not done yet, or failed, is NaN, and -1 in flags. The store is a Zarr group, which
-    ``xarray.open_zarr`` opens, too, with numbers in the place of texts.
-
-    Args:
-        store: The folder that the sweep was written to.
-
-    Returns:
-        A variable for each measure, along the axes of the grid, ``instance``, ``seed``, and the
-        further axes of the experiment.
-
-    Raises:
-        InvalidInputError: If there is no store of a sweep.
-        FileFormatError: If it is damaged.
-    """
-    import xarray as xr
-
-    there = SweepStore.open(store)
-    there.check_arrays()
-    layout = there.layout
-    try:
-        data = xr.open_zarr(
-            there.path, chunks=None, consolidated=False, zarr_format=3, mask_and_scale=False
-        )
-        data = data[list(layout.measures)]
-    except Exception as error:
-        raise damaged(there.path, "Zarr", str(error)) from None
-    coordinates = {name: (name, np.array(values)) for name, values in _coordinates(layout)}
-    described = there.identity["experiment"]
-    data = data.drop_vars(list(data.coords)).assign_coords(coordinates)
-    data.attrs = {"experiment": described["name"], "settings": json.dumps(described["settings"])}
-    return data
-
-
 def checksum(arrays: Mapping[str, np.ndarray], measures: Iterable[str]) -> int:
     """CRC-32 over a chunk of measures, in their order."""
     total = 0
@@ -304,8 +313,8 @@ def checksum(arrays: Mapping[str, np.ndarray], measures: Iterable[str]) -> int:
     return total
 
 
-def _coordinates(layout: Layout) -> Iterator[tuple[str, Any]]:
-    """The values along each axis."""
+def coordinates(layout: Layout) -> Iterator[tuple[str, Any]]:
+    """The values along each axis, by its name."""
     grid = layout.grid
     yield from grid.axes.items()
     yield "instance", grid.first_instance + np.arange(grid.instances)
@@ -334,13 +343,13 @@ def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
         record = name == RECORD
         dims = (*(f"chunk_{dim}" for dim in layout.grid.dims), "field") if record else layout.dims
         measure = layout.measures.get(name)
-        described: Any = {"fields": list(FIELDS)} if measure is None else _attributes(measure)
+        described: Any = {"fields": list(FIELDS)} if measure is None else attributes(measure)
         group.create_array(
             name,
             shape=shape,
             chunks=chunks,
             dtype=dtype,
-            fill_value=0 if measure is None else _FILL[measure.dtype],
+            fill_value=0 if measure is None else FILL[measure.dtype],
             dimension_names=dims,
             chunk_key_encoding=_KEYS,
             compressors=None
@@ -348,7 +357,7 @@ def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
             else [BloscCodec(cname="zstd", clevel=5, shuffle="shuffle", typesize=dtype.itemsize)],
             attributes=described,
         )
-    for name, values in _coordinates(layout):
+    for name, values in coordinates(layout):
         described, numbers = {}, np.asarray(values)
         if numbers.dtype.kind == "U":  # Zarr 3 has no settled form of texts yet
             codes = list(range(len(values)))
@@ -361,7 +370,8 @@ def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
         zarr.consolidate_metadata(folder)  # or xarray warns that it looks for it
 
 
-def _attributes(measure: Measure) -> dict[str, Any]:
+def attributes(measure: Measure) -> dict[str, Any]:
+    """What an array says of its measure."""
     described: dict[str, Any] = {"long_name": measure.description}
     return described | ({"missing": -1} if measure.dtype == "i1" else {})
 
@@ -378,6 +388,11 @@ def _require_room(layout: Layout, target: Path) -> None:
             f" would take up to {_size(layout.bytes)} of disk; {_size(free)} are free",
             f"Give fewer points, or larger chunks: at most {MOST_CHUNKS:,}",
         )
+    _require_memory(layout)
+
+
+def _require_memory(layout: Layout) -> None:
+    """Refuses chunks, and axes, that do not fit into memory, whoever says that there are such."""
     require_memory_for(
         "chunk",
         math.prod(layout.chunk_shape),

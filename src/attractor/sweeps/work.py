@@ -23,6 +23,9 @@ from attractor.sweeps.grid import Chunk
 from attractor.sweeps.store import DONE, Record, SweepStore, checksum
 from attractor.threads import use_threads
 
+HANGS = "it hangs: there was no result in {:,.0f} s (patience_chunk)"
+"""What is said of a chunk that took too long."""
+
 _LONGEST = 4000
 """Characters of a traceback that are kept."""
 _FAREWELL = 5.0
@@ -91,7 +94,7 @@ def run_chunk(job: Job, chunk: Chunk, patience: float | None = None) -> Outcome:
         WriteError: If the store cannot be written.
     """
     began = time.perf_counter()
-    _require_same_source(job.experiment, job.source)
+    require_same_source(job.experiment, job.source)
     elsewhere = this_process() != job.client
     if elsewhere:
         _prepare()
@@ -100,7 +103,7 @@ def run_chunk(job: Job, chunk: Chunk, patience: float | None = None) -> Outcome:
         arrays = computing() if patience is None else _within(patience, computing)
     except _HangsError:
         worker = _end_soon() if elsewhere else None
-        said = f"it hangs: there was no result in {patience:,.0f} s (patience_chunk)"
+        said = HANGS.format(patience)
         return Outcome(time.perf_counter() - began, error=said, worker=worker)
     except BrokenContractError as error:
         raise InvalidInputError("experiment", *error.args) from None
@@ -228,8 +231,12 @@ def _end_soon() -> str | None:
     return address
 
 
-def _require_same_source(experiment: Experiment, source: str) -> None:
-    """Refuses to compute with another version of the experiment than the client has."""
+def require_same_source(experiment: Experiment, source: str) -> None:
+    """Refuses to compute with another version of the experiment than the client has.
+
+    Raises:
+        InvalidInputError: If this process has another version, or none.
+    """
     if _source(experiment.name) != source:
         raise InvalidInputError(
             "experiment",
