@@ -13,6 +13,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
 from attractor.loaded import let_in
+from attractor.randomness import seeded
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""
@@ -39,7 +40,8 @@ def load_geometry(spelling: str) -> Geometry:
     geometry = named_in_module("norm", *found.groups())
     if isinstance(geometry, type):
         try:
-            geometry = geometry()
+            with seeded(purpose="a norm that is made"):
+                geometry = geometry()
         except Exception as error:  # a user's class can raise anything
             raise raised_by_user("norm", spelling, error) from error
     if not isinstance(geometry, Geometry):
@@ -66,7 +68,9 @@ def named_in_module(argument: str, module: str, name: str) -> Any:
     sys.path.insert(0, folder)
     let_in("dask")  # which commands leave out, and a user's module may need
     try:
-        found = importlib.import_module(module)
+        # Imports of other threads are waited for, and they may wait for numbers in turn.
+        with seeded(purpose="a module of a user's", alone=False):
+            found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             raise InvalidInputError(
