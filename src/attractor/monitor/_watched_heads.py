@@ -17,10 +17,6 @@ from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.monitor.head import WatchedHead
 from attractor.tokens import Tokens
 
-_Read = dict[tuple[int, int], tuple[Tokens, Float[np.ndarray, "d e"]]]
-"""Inputs and matrix of each head."""
-
-
 def watched_heads(
     model: Any,
     tokenizer: Any = None,
@@ -96,7 +92,7 @@ def watched_heads(
             "Watch others, if there are any",
         )
     pairs = [(number, head) for number, head, _ in found]
-    reading = functools.partial(_read, capture, pairs)
+    reading = functools.partial(_read, capture)
     return [
         WatchedHead(
             f"{number}.{head}",
@@ -109,12 +105,22 @@ def watched_heads(
     ]
 
 
-def _read(capture: functools.partial[Captured], pairs: list[tuple[int, int]], model: Any) -> Any:
+def _read(capture: functools.partial[Captured], model: Any) -> Any:
     """All heads as they are now; None where the model computes no numbers."""
     try:
         captured = capture(model)
     except NotFiniteError:
         return None
-    layers = dict(captured)
-    found: _Read = {(number, head): trained_matrix(layers[number], head) for number, head in pairs}
-    return found
+    return _Read(captured)
+
+
+class _Read(dict[tuple[int, int], tuple[Tokens, Float[np.ndarray, "d e"]]]):
+    """Inputs and matrix of each head that is asked for, of which some may be gone."""
+
+    def __init__(self, captured: Captured) -> None:
+        self._layers = dict(captured)
+
+    def __missing__(self, pair: tuple[int, int]) -> tuple[Tokens, Float[np.ndarray, "d e"]]:
+        number, head = pair
+        self[pair] = found = trained_matrix(self._layers[number], head)
+        return found
