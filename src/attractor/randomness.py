@@ -19,7 +19,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int, UInt32
@@ -128,13 +128,10 @@ _turn: contextvars.ContextVar[threading.Lock] = contextvars.ContextVar(
     default=threading.Lock(),  # noqa: B039 - one for all threads
 )
 """Held by the block of ``seeded`` that a thread is in turn to enter."""
-_OF_DEVICES = ("cuda", "xpu")
 
 
 @contextlib.contextmanager
-def seeded(
-    *numbers: int, purpose: str, alone: bool = True
-) -> Iterator[Callable[..., None]]:
+def seeded(*numbers: int, purpose: str, alone: bool = True) -> Iterator[Callable[..., None]]:
     """Code of a user's, whose random numbers follow from ours, and change none of the user's.
 
     Such code may draw from the generators that a whole process shares: those of ``random``, of
@@ -184,46 +181,47 @@ def _restored(stack: contextlib.ExitStack) -> None:
     """Has a stack put back the generators of the process as they are now."""
     stack.callback(random.setstate, random.getstate())
     bits, state = np.random.get_bit_generator(), np.random.get_state(legacy=False)
-    ours = state["bit_generator"] == "MT19937"
-    if ours:
-        stack.callback(np.random.set_state, state)
+    stack.callback(np.random.set_state, state)  # which has the second of two normal numbers
     stack.callback(np.random.set_bit_generator, bits)
-    if not ours:  # of another kind, which takes no seeds
-        np.random.set_bit_generator(np.random.MT19937(0))
-    torch = _torch()
-    if torch is None:
-        return
-    generator = torch.random.default_generator
-    stack.callback(generator.set_state, generator.get_state())
-    for device in _devices(torch):
-        stack.callback(device.set_rng_state_all, device.get_rng_state_all())
+    for generator in _of_torch():
+        stack.callback(generator.set_state, generator.get_state())
 
 
 def _seed(digest: bytes) -> None:
     """Seeds the generators of the process."""
     random.seed(int.from_bytes(digest, "little"))
+    if not isinstance(np.random.get_bit_generator(), np.random.MT19937):  # others take no seeds
+        np.random.set_bit_generator(np.random.MT19937(0))
     np.random.seed(np.frombuffer(digest, "<u4"))
-    torch = _torch()
-    if torch is None:
-        return
-    number = int.from_bytes(digest[:7], "little")
-    # ``torch.manual_seed`` would also seed devices that nobody uses yet, once somebody does.
-    torch.random.default_generator.manual_seed(number)
-    for device in _devices(torch):
-        device.manual_seed_all(number)
+    for generator in _of_torch():
+        generator.manual_seed(int.from_bytes(digest[:7], "little"))
 
 
-def _torch() -> Any:
-    """PyTorch, where it is loaded; it need not be for this."""
+class _Generator(NamedTuple):
+    """What seeds a generator, reads its state and sets it."""
+
+    manual_seed: Callable[[int], Any]
+    get_state: Callable[[], Any]
+    set_state: Callable[[Any], Any]
+
+
+def _of_torch() -> Iterator[Any]:
+    """The generators of PyTorch for processors and for devices in use; none if it is not loaded.
+
+    ``torch.manual_seed`` would also seed devices that nobody uses yet, once somebody does.
+    """
     torch = sys.modules.get("torch")
-    ready = hasattr(getattr(torch, "random", None), "default_generator")
-    return torch if ready else None
-
-
-def _devices(torch: Any) -> list[Any]:
-    """The modules of devices of PyTorch that are in use."""
-    found = [getattr(torch, name, None) for name in _OF_DEVICES]
-    return [device for device in found if device is not None and device.is_initialized()]
+    if torch is None or not hasattr(getattr(torch, "random", None), "default_generator"):
+        return  # in the midst of being imported it does not have all of its parts
+    yield torch.random.default_generator
+    for name in ("cuda", "xpu"):
+        device = getattr(torch, name, None)
+        if device is not None and device.is_initialized():
+            yield _Generator(
+                device.manual_seed_all, device.get_rng_state_all, device.set_rng_state_all
+            )
+    if torch.backends.mps.is_available():
+        yield _Generator(torch.mps.manual_seed, torch.mps.get_rng_state, torch.mps.set_rng_state)
 
 
 def random_rotation(generator: np.random.Generator, width: int) -> Float[np.ndarray, "width width"]:
