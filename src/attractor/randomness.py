@@ -124,8 +124,7 @@ def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:
 
 _TRACED = "what JAX traces"
 _turn: contextvars.ContextVar[threading.Lock] = contextvars.ContextVar(
-    "turn",
-    default=threading.Lock(),  # noqa: B039 - one for all threads
+    "turn", default=threading.Lock()  # noqa: B039 - one for all threads
 )
 """Held by the block of ``seeded`` that a thread is in turn to enter."""
 
@@ -135,8 +134,8 @@ def seeded(*numbers: int, purpose: str, alone: bool = True) -> Iterator[Callable
     """Code of a user's, whose random numbers follow from ours, and change none of the user's.
 
     Such code may draw from the generators that a whole process shares: those of ``random``, of
-    ``np.random`` and of PyTorch, where that is loaded. In the block they are seeded by numbers and a
-    purpose. Afterwards they are as they were, whatever was raised.
+    ``np.random`` and of PyTorch, where that is loaded. In the block they are seeded by numbers and
+    a purpose. Afterwards they are as they were, whatever was raised.
 
     Threads share them too, so that one waits for the block of another. Inside of a block, threads
     that work under its settings (``attractor.threads``) take turns among themselves.

@@ -324,7 +324,8 @@ def test_heads_are_checked():
         WatchedHead("head", np.eye(3), tokens)
     with pytest.raises(InvalidInputError, match=r"Give \(6, 6\)"):
         HeadMonitor(head_of(tokens)).check(np.eye(3))
-    with pytest.raises(InvalidInputError, match=r"16 constraints.*\(rows=\), or max_constraints=16"):
+    words = r"16 constraints.*\(rows=\), or max_constraints=16"
+    with pytest.raises(InvalidInputError, match=words):
         HeadMonitor(head_of(tokens), max_constraints=15)
 
 

@@ -14,7 +14,7 @@ from attractor.audit.chosen import chosen_heads, heads_of, pairs_of
 from attractor.audit.trained_matrix import trained_matrix
 from attractor.checks import naming
 from attractor.errors import InvalidInputError, NotFiniteError
-from attractor.monitor.head import WatchedHead
+from attractor.monitor.head import WatchedHead, constraints_of
 from attractor.tokens import Tokens
 
 def watched_heads(
@@ -93,7 +93,7 @@ def watched_heads(
         )
     pairs = [(number, head) for number, head, _ in found]
     reading = functools.partial(_read, capture)
-    return [
+    watched = [
         WatchedHead(
             f"{number}.{head}",
             matrix=lambda read, pair=(number, head): read[pair][1],
@@ -103,6 +103,10 @@ def watched_heads(
         )
         for number, head in pairs
     ]
+    read = _Read(captured)
+    for one, pair in zip(watched, pairs, strict=True):
+        object.__setattr__(one, "known_constraints", constraints_of(read[pair][0]))
+    return watched
 
 
 def _read(capture: functools.partial[Captured], model: Any) -> Any:

@@ -114,8 +114,8 @@ class HeadMonitor(Plotted, Printed):
             clock: Returns the time in seconds.
 
         Raises:
-            InvalidInputError: If an argument is of the wrong kind, two heads share a name, or the
-                geometry has no solver.
+            InvalidInputError: If an argument is of the wrong kind, two heads share a name, the
+                geometry has no solver, or a probe batch is known to make too many constraints.
         """
         several = isinstance(heads, Iterable) and not isinstance(heads, str | Mapping | np.ndarray)
         given: Any = heads
@@ -139,8 +139,7 @@ class HeadMonitor(Plotted, Printed):
         self._shared = SharedCalls(clock)
         self._watches = {head.name: Watch(head, self.geometry, tolerance, most) for head in chosen}
         for watch in self._watches.values():
-            if not callable(watch.head.tokens):
-                watch.check_size(watch.head.tokens)
+            watch.check_size(watch.head.known_constraints or 0)
         self._due: dict[str, int] = {}
         self._said: set[str] = set()
 
@@ -331,7 +330,7 @@ class HeadMonitor(Plotted, Printed):
             self._keep(name, HeadRecord(step, due, RecordStatus.NOT_FINITE))
             return
         status, start, numbers = RecordStatus.POSTPONED, "", {}
-        _, error = attempted(watch.check_size, seen.tokens)
+        _, error = attempted(watch.check_size, int(seen.numbers["constraints"]))
         if error is not None:
             status = RecordStatus.TOO_LARGE
         elif (

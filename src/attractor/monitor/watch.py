@@ -17,7 +17,7 @@ from attractor.geometry._lengths import ordinary_factor
 from attractor.geometry.loading import raised_by_user
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.nearest import nearest_constraints
-from attractor.monitor.head import WatchedHead, as_tokens
+from attractor.monitor.head import WatchedHead, as_tokens, constraints_of
 from attractor.monitor.record import RecordStatus
 from attractor.monitor.shared_calls import SharedCalls
 from attractor.randomness import seeded
@@ -92,7 +92,7 @@ class Watch:
         numbers = self._numbers(W) | {
             "log_unselected_probability": float(log_mean(logs[there].ravel())),
             "ties": float(selection.ties),
-            "constraints": float(_constraints(tokens)),
+            "constraints": float(constraints_of(tokens)),
         }
         if self._selection is not None and self._selection.mask.shape == selection.mask.shape:
             changed = (self._selection.mask != selection.mask).any(-1)
@@ -164,15 +164,14 @@ class Watch:
         """
         read = self._read(state, shared)
         if read is not None:
-            self.check_size(read[0])
+            self.check_size(constraints_of(read[0]))
 
-    def check_size(self, tokens: Tokens) -> None:
+    def check_size(self, constraints: int) -> None:
         """Checks the number of constraints.
 
         Raises:
             InvalidInputError: If there are too many.
         """
-        constraints = _constraints(tokens)
         if constraints > self._most:
             raise InvalidInputError(
                 "tokens",
@@ -214,11 +213,6 @@ class Watch:
                 raise raised_by_user(what, f"that of head {self.head.name!r}", error) from error
 
         return ask
-
-
-def _constraints(tokens: Tokens) -> int:
-    """Number of tokens that queries leave out, where each selects one."""
-    return int(tokens.mask.sum() - tokens.mask.any(-1).sum())
 
 
 class Reference:

@@ -48,10 +48,11 @@ def train_with_torch(
 ) -> Trajectory:
     """Trains as ``train`` does, with steps taken by PyTorch, trial by trial.
 
-    What an optimizer draws from the generators of PyTorch, NumPy or Python follows from seed,
-    instance and step alone; after the run these generators are as before. Every trial has an optimizer of its own, with float64 parameters. Gradients are those of
-    ``train``; see ``TorchOptimizer.reads`` for how they are handed over. A trial whose last step
-    changed nothing ends as stationary if its gradient is exactly zero, else as below rounding.
+    Every trial has an optimizer of its own, with float64 parameters. Gradients are those of
+    ``train``; see ``TorchOptimizer.reads`` for how they are handed over. What an optimizer draws
+    from the generators of PyTorch, NumPy or Python follows from seed, instance and step alone, and
+    these generators are afterwards as they were. A trial whose last step changed nothing ends as
+    stationary if its gradient is exactly zero, else as below rounding.
 
     Args:
         tokens: Data sets with labels.
