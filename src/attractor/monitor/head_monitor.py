@@ -402,7 +402,9 @@ class HeadMonitor(Plotted, Printed):
 def sentence(error: Exception) -> str:
     """What an error says, with its kind where it is not one of ours."""
     said = " ".join(str(error).split())[:300]
-    return said if isinstance(error, AttractorError) else f"{type(error).__name__}: {said}."
+    if isinstance(error, AttractorError):
+        return said
+    return f"{type(error).__name__}{': ' if said else ''}{said}."
 
 
 def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
