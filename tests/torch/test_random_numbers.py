@@ -139,3 +139,21 @@ def test_a_model_that_draws_is_captured_the_same_every_time():
     first, second = (capture_heads(model, Letters(), texts).layer(1) for _ in range(2))
     np.testing.assert_array_equal(first.queries, second.queries)
     np.testing.assert_array_equal(first.attention, second.attention)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_generators_of_devices_in_use_are_seeded_and_put_back(monkeypatch, used):
+    """Devices that nobody uses yet are not started for it, nor seeded for later."""
+    state = ["the user's"]
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: list(state))
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", lambda states: state.append(states[0]))
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", state.append)
+    found = []
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"), seeded(1, purpose="a test"):
+            found.append(state[-1])
+            raise ValueError("no")
+        assert state[-1] == "the user's"
+    assert found[0] == found[1] and (isinstance(found[0], int) is used)
+    assert len(state) == (5 if used else 1)
