@@ -10,9 +10,16 @@ anew for every shape.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import hashlib
 import math
+import random
+import sys
+import threading
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int, UInt32
@@ -22,6 +29,9 @@ from attractor.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import jax
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def key(seed: int, instance: int, purpose: str, step: int = 0) -> jax.Array:
@@ -110,6 +120,107 @@ def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:
     """Returns the NumPy generator that belongs to a seed, some numbers and a purpose."""
     entropy = [check_seed("seed", seed), zlib.crc32(purpose.encode()), *numbers]
     return np.random.default_rng(entropy)
+
+
+_TRACED = "what JAX traces"
+_turn: contextvars.ContextVar[threading.Lock] = contextvars.ContextVar(
+    "turn", default=threading.Lock()  # noqa: B039 - one for all threads
+)
+"""Held by the block of ``seeded`` that a thread is in turn to enter."""
+
+
+@contextlib.contextmanager
+def seeded(*numbers: int, purpose: str, alone: bool = True) -> Iterator[Callable[..., None]]:
+    """Code of a user's, whose random numbers follow from ours, and change none of the user's.
+
+    Such code may draw from the generators that a whole process shares: those of ``random``, of
+    ``np.random`` and of PyTorch, where that is loaded. In the block they are seeded by numbers and
+    a purpose. Afterwards they are as they were, whatever was raised.
+
+    Threads share them too, so that one waits for the block of another. Inside of a block, threads
+    that work under its settings (``attractor.threads``) take turns among themselves.
+
+    Args:
+        numbers: A seed and whatever else tells the numbers from others, such as an instance.
+        purpose: What they are for.
+        alone: Whether threads wait for each other. Code that starts threads of its own, which come
+            here again, would wait for ever, so that it is not alone.
+
+    Yields:
+        A function of further numbers that seeds the generators anew inside the block.
+    """
+
+    def seed(*further: int) -> None:
+        named = repr((purpose, *map(int, numbers), *map(int, further))).encode()
+        _seed(hashlib.blake2b(named, digest_size=16).digest())
+
+    turn = _turn.get() if alone else contextlib.nullcontext()
+    with turn, contextlib.ExitStack() as stack:
+        inside = _turn.set(threading.Lock()) if alone else None
+        try:
+            _restored(stack)
+            seed()
+            yield seed
+        finally:
+            stack.close()
+            if inside is not None:
+                _turn.reset(inside)
+
+
+def traced(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """A function that JAX traces, in which code of a user's is called.
+
+    What such code draws becomes part of a program, which trials of every seed share: it depends on
+    no seed, and not on what was drawn before.
+    """
+    return seeded(purpose=_TRACED)(function)
+
+
+def _restored(stack: contextlib.ExitStack) -> None:
+    """Has a stack put back the generators of the process as they are now."""
+    stack.callback(random.setstate, random.getstate())
+    bits, state = np.random.get_bit_generator(), np.random.get_state(legacy=False)
+    stack.callback(np.random.set_state, state)  # which has the second of two normal numbers
+    stack.callback(np.random.set_bit_generator, bits)
+    for generator in _of_torch():
+        stack.callback(generator.set_state, generator.get_state())
+
+
+def _seed(digest: bytes) -> None:
+    """Seeds the generators of the process."""
+    random.seed(int.from_bytes(digest, "little"))
+    if not isinstance(np.random.get_bit_generator(), np.random.MT19937):  # others take no seeds
+        np.random.set_bit_generator(np.random.MT19937(0))
+    np.random.seed(np.frombuffer(digest, "<u4"))
+    for generator in _of_torch():
+        generator.manual_seed(int.from_bytes(digest[:7], "little"))
+
+
+class _Generator(NamedTuple):
+    """What seeds a generator, reads its state and sets it."""
+
+    manual_seed: Callable[[int], Any]
+    get_state: Callable[[], Any]
+    set_state: Callable[[Any], Any]
+
+
+def _of_torch() -> Iterator[Any]:
+    """The generators of PyTorch for processors and for devices in use; none if it is not loaded.
+
+    ``torch.manual_seed`` would also seed devices that nobody uses yet, once somebody does.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(getattr(torch, "random", None), "default_generator"):
+        return  # in the midst of being imported it does not have all of its parts
+    yield torch.random.default_generator
+    for name in ("cuda", "xpu"):
+        device = getattr(torch, name, None)
+        if device is not None and device.is_initialized():
+            yield _Generator(
+                device.manual_seed_all, device.get_rng_state_all, device.set_rng_state_all
+            )
+    if torch.backends.mps.is_available():
+        yield _Generator(torch.mps.manual_seed, torch.mps.get_rng_state, torch.mps.set_rng_state)
 
 
 def random_rotation(generator: np.random.Generator, width: int) -> Float[np.ndarray, "width width"]:

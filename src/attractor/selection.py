@@ -16,6 +16,7 @@ from attractor.geometry import lengths
 from attractor.geometry._lengths import in_ordinary_units
 from attractor.loaded import is_of_loaded
 from attractor.precision import as_plain, as_real
+from attractor.randomness import seeded
 from attractor.records import Described, Rows
 from attractor.tokens import Tokens
 
@@ -260,6 +261,7 @@ def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:
     return None
 
 
+@seeded(purpose="a head of a user's")
 def _predictions(head: Callable[[Any], Any], tokens: Tokens) -> Float[np.ndarray, "..."]:
     """What a head says about each token alone."""
     return np.asarray(head(tokens.values), dtype=np.float64)

@@ -323,9 +323,10 @@ def test_heads_are_checked():
     with pytest.raises(InvalidInputError, match="matrix"):
         WatchedHead("head", np.eye(3), tokens)
     with pytest.raises(InvalidInputError, match=r"Give \(6, 6\)"):
-        HeadMonitor(head_of(tokens)).record(0, np.eye(3))
-    with pytest.raises(InvalidInputError, match="16 constraints"):
-        HeadMonitor(head_of(tokens), max_constraints=15).record(0, np.eye(6))
+        HeadMonitor(head_of(tokens)).check(np.eye(3))
+    words = r"16 constraints.*\(rows=\), or max_constraints=16"
+    with pytest.raises(InvalidInputError, match=words):
+        HeadMonitor(head_of(tokens), max_constraints=15)
 
 
 def test_rows_of_padding_are_in_no_number():

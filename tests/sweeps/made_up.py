@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import time
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def run_empty(point, instances, seeds):
     return {"number": np.zeros((len(instances), len(seeds)))}
 
 
+def run_drawing(point, instances, seeds):
+    numbers = [[np.random.normal() + random.random() for _ in seeds] for _ in instances]
+    return {"number": np.array(numbers)}
+
+
+DRAWING = Experiment("made_up:run_drawing", {"number": ("f8", "drawn")}, ["n"])
 EMPTY = Experiment("made_up:run_empty", {"number": ("f8", "nothing")}, ["n"])
 
 

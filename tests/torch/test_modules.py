@@ -158,7 +158,7 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
     plain, watched = train(encoder(), []), train(encoder(), [watch])
     for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
         assert torch.equal(one, other)
-    assert calls == [False, False] and watched.training
+    assert calls == [False] * 3 and watched.training  # once before training
     assert torch.backends.mha.get_fastpath_enabled()
     found = monitors[0].to_xarray()
     assert found["head"].values.tolist() == ["0.0", "0.1", "1.0", "1.1"]
@@ -210,7 +210,7 @@ def test_what_cannot_be_read_is_refused(change, words):
     if given["run"] is added_numbers:
         given["run"] = added_numbers(module, x)
     with pytest.raises(InvalidInputError, match=words):
-        HeadMonitor(WatchedHead.from_module("h", **given)).record(0, module)
+        HeadMonitor(WatchedHead.from_module("h", **given)).check(module)
 
 
 def test_a_head_that_the_module_does_not_have_is_named_before_training():

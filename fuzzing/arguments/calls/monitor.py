@@ -24,11 +24,14 @@ def calls() -> Iterator[Call]:
     state = {"state": "array nan"}
     yield Call(
         monitor.HeadMonitor.hook, **watching, state=ex.W, takes=state,
-        skip={"state": "read later, when a step is taken"},
+        blames={"state": "matrix"},
     )  # fmt: skip
     yield Call(
+        monitor.HeadMonitor.check, **watching, state=ex.W, takes=state, blames={"state": "matrix"}
+    )
+    yield Call(
         monitor.HeadMonitor.record, **watching, step=1, state=ex.W, takes=state,
-        blames={"state": "matrix"},
+        skip={"state": "what is wrong with it is in the records"},
     )  # fmt: skip
     yield Call(monitor.HeadMonitor.compare_with_random, self=ex.MONITORED, draws=2)
     yield Call(monitor.HeadMonitor.save, self=ex.MONITORED, path="records.nc")

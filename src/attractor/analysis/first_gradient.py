@@ -25,6 +25,7 @@ from attractor.attention.scaled import direction, magnitude
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+from attractor.randomness import traced
 from attractor.selection import Selection, optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import validation
@@ -132,6 +133,7 @@ def gradients_at_zero(
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@traced
 def _gradients(
     loss: Loss, W: Float[Array, "d e"], heads: Head, rows: Rows
 ) -> tuple[Float[Array, "instances d e"], Float[Array, "instances d e"]]:

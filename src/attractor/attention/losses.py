@@ -22,6 +22,7 @@ from attractor.attention.prediction import Prediction, added
 from attractor.checks import check_function, suggest
 from attractor.errors import InvalidInputError
 from attractor.precision import double_precision
+from attractor.randomness import traced
 
 
 class Loss(abc.ABC):
@@ -395,6 +396,7 @@ class UserLoss(Loss):
             by_row = jax.vmap(by_row)
         return by_row(prediction, target)
 
+    @traced
     def check_classes(self, classes: int | None) -> None:
         """Checks that the function maps a prediction of the head and a target to one number.
 

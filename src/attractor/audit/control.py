@@ -17,7 +17,7 @@ from attractor.audit.result import Margin
 from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import check_count, check_function, check_kind
 from attractor.progress import progress_bar
-from attractor.randomness import check_seed, generator, random_rotation
+from attractor.randomness import check_seed, generator, random_rotation, seeded
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, normalized_gradient_descent, train
 
@@ -151,6 +151,7 @@ def positive_control(
         load = _as_arrays(seed)
     else:
         check_function("load", load, "Give a function of states, K and Q, or None")
+        load = seeded(seed, purpose="heads that are loaded", alone=False)(load)
     norms = ("frobenius", "nuclear")
     found: dict[str, list[Any]] = {"verdict": [], "margin_ratio": [], "margin_cosine": []}
     with progress_bar("control", len(ARMS) + 3, enabled=progress, lines_every=30) as advance:

@@ -9,10 +9,12 @@ from jaxtyping import Float
 
 from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
+from attractor.randomness import seeded
 
 _ROUNDING = 1e-9
 
 
+@seeded(purpose="a norm that is tried")
 def check_duality(geometry: Geometry) -> None:
     """Checks that no product exceeds ``||W|| ||G||_dual``, where one that does is easily found.
 

@@ -12,6 +12,7 @@ from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
 from attractor.loaded import current_folder_last
+from attractor.randomness import seeded
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""
@@ -38,7 +39,8 @@ def load_geometry(spelling: str) -> Geometry:
     geometry = named_in_module("norm", *found.groups())
     if isinstance(geometry, type):
         try:
-            geometry = geometry()
+            with seeded(purpose="a norm that is made"):
+                geometry = geometry()
         except Exception as error:  # a user's class can raise anything
             raise raised_by_user("norm", spelling, error) from error
     if not isinstance(geometry, Geometry):
@@ -64,7 +66,8 @@ def named_in_module(argument: str, module: str, name: str) -> Any:
         InvalidInputError: If the module cannot be imported, or has none of that name.
     """
     try:
-        with current_folder_last():
+        # Imports of other threads are waited for, and they may wait for numbers in turn.
+        with current_folder_last(), seeded(purpose="a module of a user's", alone=False):
             found = importlib.import_module(module)
     except Exception as error:  # a user's module can raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":

@@ -28,7 +28,7 @@ from attractor.margin.large.driver import (
     is_large,
     solve_large,
 )
-from attractor.margin.methods import Method, attempt
+from attractor.margin.methods import Method, attempt, is_of_library
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
@@ -36,8 +36,10 @@ from attractor.margin.solved_once import Answers, memory
 from attractor.margin.working_set import from_working_set
 from attractor.precision import as_float64
 from attractor.progress import ProgressBar, progress_bar
+from attractor.randomness import seeded
 from attractor.threads import in_threads
 
+_OWN = "norms and methods of a user's"
 _BLOCK_ENTRIES = 2**17
 """Entries of the Gram matrices of the instances solved at a time: what caches hold, measured."""
 
@@ -228,6 +230,12 @@ def _solve(
         return is_large(m) or (own is None and has_few_unknowns(m, whole.shape, geometry))
 
     def solve_block(block: Places) -> Answers:
+        if own is None and is_of_library(geometry):
+            return solved(block)
+        with seeded(purpose=_OWN):
+            return solved(block)
+
+    def solved(block: Places) -> Answers:
         part, place = without_empty_slots(whole, block)
         scaled = ScaledConstraints.of(part)
         with np.errstate(over="ignore"):

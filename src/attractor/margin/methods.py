@@ -77,7 +77,7 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
     """
     own = type(geometry)
     kind = next((kind for kind in own.__mro__ if kind in _TABLES), None)
-    if own.__module__.partition(".")[0] != __name__.partition(".")[0]:
+    if not is_of_library(geometry):
         check_duality(geometry)
     if kind is not None and has_norm_of(geometry, kind):
         return _TABLES[kind](geometry)
@@ -89,6 +89,11 @@ def methods_for(geometry: Geometry) -> tuple[Method, ...]:
         "Give a geometry of one of these classes, or of one derived from them that keeps its "
         f"norm: {known}; or name its solver, attractor.margin.register_methods({own.__name__})",
     )
+
+
+def is_of_library(geometry: Geometry) -> bool:
+    """Whether a norm is one of ours, and not of the user's own."""
+    return type(geometry).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 _EPS = np.finfo(np.float64).eps

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from attractor.checks import check_count, check_function, check_number
 from attractor.errors import InvalidInputError
+from attractor.randomness import seeded
 
 _FEWEST = 3
 
@@ -77,6 +78,7 @@ def search_learning_rate(
     guess = check_number("guess", guess, above=0.0, example=0.01)
     factor = check_number("factor", factor, above=1.0, example=3.0)
     tries = check_count("tries", tries, _FEWEST)
+    score = seeded(purpose="scores of learning rates", alone=False)(score)
     found = {rate: float(score(rate)) for rate in (guess, guess * factor, guess / factor)}
     while len(found) < tries:
         rate = _next(found, factor)

@@ -14,12 +14,8 @@ from attractor.audit.chosen import chosen_heads, heads_of, pairs_of
 from attractor.audit.trained_matrix import trained_matrix
 from attractor.checks import naming
 from attractor.errors import InvalidInputError, NotFiniteError
-from attractor.monitor.head import WatchedHead
+from attractor.monitor.head import WatchedHead, constraints_of
 from attractor.tokens import Tokens
-
-_Read = dict[tuple[int, int], tuple[Tokens, Float[np.ndarray, "d e"]]]
-"""Inputs and matrix of each head."""
-
 
 def watched_heads(
     model: Any,
@@ -96,8 +92,8 @@ def watched_heads(
             "Watch others, if there are any",
         )
     pairs = [(number, head) for number, head, _ in found]
-    reading = functools.partial(_read, capture, pairs)
-    return [
+    reading = functools.partial(_read, capture)
+    watched = [
         WatchedHead(
             f"{number}.{head}",
             matrix=lambda read, pair=(number, head): read[pair][1],
@@ -107,14 +103,28 @@ def watched_heads(
         )
         for number, head in pairs
     ]
+    read = _Read(captured)
+    for one, pair in zip(watched, pairs, strict=True):
+        object.__setattr__(one, "known_constraints", constraints_of(read[pair][0]))
+    return watched
 
 
-def _read(capture: functools.partial[Captured], pairs: list[tuple[int, int]], model: Any) -> Any:
+def _read(capture: functools.partial[Captured], model: Any) -> Any:
     """All heads as they are now; None where the model computes no numbers."""
     try:
         captured = capture(model)
     except NotFiniteError:
         return None
-    layers = dict(captured)
-    found: _Read = {(number, head): trained_matrix(layers[number], head) for number, head in pairs}
-    return found
+    return _Read(captured)
+
+
+class _Read(dict[tuple[int, int], tuple[Tokens, Float[np.ndarray, "d e"]]]):
+    """Inputs and matrix of each head that is asked for, of which some may be gone."""
+
+    def __init__(self, captured: Captured) -> None:
+        self._layers = dict(captured)
+
+    def __missing__(self, pair: tuple[int, int]) -> tuple[Tokens, Float[np.ndarray, "d e"]]:
+        number, head = pair
+        self[pair] = found = trained_matrix(self._layers[number], head)
+        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class WatchedHead:
             record. None where they are functions of the state itself.
         words: The tokens of the probe batch as texts, ``(sequence, token)``, for tables; None where
             they have none.
+        known_constraints: The constraints that the probe batch makes, where that is known before
+            anything is trained; else None.
 
     Example:
         >>> import numpy as np
@@ -66,6 +68,7 @@ class WatchedHead:
     scale: float = 1.0
     reading: Callable[[Any], Any] | None = None
     words: Any = None
+    known_constraints: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Checks what can be checked without a state, and converts tokens that are constant.
@@ -96,6 +99,7 @@ class WatchedHead:
                     "Give finite keys and queries",
                 )
             object.__setattr__(self, "tokens", tokens)
+            object.__setattr__(self, "known_constraints", constraints_of(tokens))
         if self.words is not None:
             object.__setattr__(self, "words", _as_words(self.words, self.tokens))
 
@@ -208,6 +212,11 @@ def _as_words(given: Any, tokens: Any) -> tuple[tuple[str, ...], ...]:
     if isinstance(tokens, Tokens):
         check_shape("words", (len(rows), length), [tokens.sequences, tokens.length])
     return tuple((*map(str, row), *[""] * (length - len(row))) for row in rows)
+
+
+def constraints_of(tokens: Tokens) -> int:
+    """Number of tokens that queries leave out, where each selects one."""
+    return int(tokens.mask.sum() - tokens.mask.any(-1).sum())
 
 
 def as_tokens(name: str, given: Any) -> Tokens | None:

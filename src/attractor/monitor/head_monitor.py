@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +18,17 @@ from jaxtyping import Float
 from rich.console import Console
 
 from attractor.checks import as_number, check_count, check_function
-from attractor.errors import InvalidInputError
+from attractor.errors import AttractorError, AttractorWarning, InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
 from attractor.monitor.head import WatchedHead
 from attractor.monitor.record import NUMBERS, HeadRecord, RecordStatus
 from attractor.monitor.seen import records_seen
-from attractor.monitor.shared_calls import SharedCalls
+from attractor.monitor.shared_calls import SharedCalls, attempted
 from attractor.monitor.table import latest_record, latest_table, notes
 from attractor.monitor.watch import Watch
-from attractor.randomness import check_seed, generator
+from attractor.randomness import check_seed, generator, seeded
 from attractor.records import Plotted, Printed, load_data, save_data
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ KIND = "records of attention heads"
 FREE = 5.0
 """Seconds of records that no budget counts: they would else be missing where training is short."""
 _RANDOM = "random matrices in place of heads"
+_WATCHED = "heads that are watched"
 
 
 class HeadMonitor(Plotted, Printed):
@@ -56,6 +60,10 @@ class HeadMonitor(Plotted, Printed):
     one takes longer than those before it; or by the time of one call that heads share, as it
     would have to be made again for heads that it is not used for at once. With ``budget=None``
     nothing is postponed, and the records depend on no clock.
+
+    A training run is never ended by it, nor changed. ``check`` says before training whether all
+    heads can be read; what goes wrong later, such as a function that raises or a solver that fails,
+    is a status in the records with its ``problem``, and a warning, once for each cause.
 
     Attributes:
         records: The records of each head by its name, in order.
@@ -106,8 +114,8 @@ class HeadMonitor(Plotted, Printed):
             clock: Returns the time in seconds.
 
         Raises:
-            InvalidInputError: If an argument is of the wrong kind, two heads share a name, or the
-                geometry has no solver.
+            InvalidInputError: If an argument is of the wrong kind, two heads share a name, the
+                geometry has no solver, or a probe batch is known to make too many constraints.
         """
         several = isinstance(heads, Iterable) and not isinstance(heads, str | Mapping | np.ndarray)
         given: Any = heads
@@ -130,34 +138,63 @@ class HeadMonitor(Plotted, Printed):
         self._budget = Budget(budget, clock)
         self._shared = SharedCalls(clock)
         self._watches = {head.name: Watch(head, self.geometry, tolerance, most) for head in chosen}
+        for watch in self._watches.values():
+            watch.check_size(watch.head.known_constraints or 0)
         self._due: dict[str, int] = {}
+        self._said: set[str] = set()
 
     def __call__(self, step: int, state: Any) -> None:
         """Records what is due at a step; does nothing at most steps.
+
+        It raises nothing. What goes wrong is a status in the records, and a warning, once for each
+        cause.
 
         Args:
             step: Number of the step.
             state: What the functions of the heads read: a module, a tree of parameters.
         """
-        self._budget.begin()
-        fresh = step % self.every == 0
-        if not fresh and not self._due:
-            return
-        if fresh:
-            self._due = dict.fromkeys(self._watches, step)
-        if self._fits(self._waiting()[0], step):
-            self._visit(step, state, forced=False)
-        if fresh:
-            for records in self.records.values():
-                if not records or records[-1].step != step:
-                    records.append(HeadRecord(step, step, RecordStatus.POSTPONED))
+        with self._guarded(step):
+            self._budget.begin()
+            fresh = step % self.every == 0
+            if not fresh and not self._due:
+                return
+            if fresh:
+                self._due = dict.fromkeys(self._watches, step)
+            if self._fits(self._waiting()[0], step):
+                self._visit(step, state, forced=False)
+            if fresh:
+                for records in self.records.values():
+                    if not records or records[-1].step != step:
+                        records.append(HeadRecord(step, step, RecordStatus.POSTPONED))
 
     def record(self, step: int, state: Any) -> None:
-        """Records every head at once, whatever the step and the time it takes."""
+        """Records every head at once, whatever the step and the time it takes.
+
+        Like a call of the monitor it raises nothing but of a step that is no count.
+        """
         step = check_count("step", step, 0)
-        self._budget.begin()
-        self._due = dict.fromkeys(self._watches, step)
-        self._visit(step, state, forced=True)
+        with self._guarded(step):
+            self._budget.begin()
+            self._due = dict.fromkeys(self._watches, step)
+            self._visit(step, state, forced=True)
+
+    def check(self, state: Any) -> None:
+        """Reads every head once and records nothing, before a loop in which nothing is raised.
+
+        ``hook`` and ``trainer_callback`` do so before training.
+
+        Args:
+            state: What the functions of the heads read.
+
+        Raises:
+            InvalidInputError: If a head cannot be read, or makes too many constraints.
+        """
+        with seeded(purpose=_WATCHED):
+            try:
+                for watch in self._watches.values():
+                    watch.check(state, self._shared)
+            finally:
+                self._shared.forget()
 
     def hook(self, state: Any, *, first: int = 1) -> Callable[..., None]:
         """A function that calls the monitor with the next step each time, for hooks.
@@ -167,8 +204,12 @@ class HeadMonitor(Plotted, Printed):
         Args:
             state: What the heads read, the same object at every step.
             first: Number of the first step.
+
+        Raises:
+            InvalidInputError: If a head cannot be read in it, or makes too many constraints.
         """
         step = check_count("first", first, 0) - 1
+        self.check(state)
 
         def call(*_: Any) -> None:
             nonlocal step
@@ -261,43 +302,84 @@ class HeadMonitor(Plotted, Printed):
 
     def _visit(self, step: int, state: Any, *, forced: bool) -> None:
         """Records heads that are due, as long as there is time; none overtakes another."""
-        jax.block_until_ready(state)  # the training step still running is not ours to count
+        with contextlib.suppress(Exception):  # which heads meet again, and say
+            jax.block_until_ready(state)  # the training step still running is not ours to count
         solving = True
-        try:
-            for name in self._waiting():
-                if not forced and not self._fits(name, step):
-                    break
-                self._visit_one(name, step, state, forced=forced, solving=solving)
-                solving = solving and name not in self._due
-        finally:
-            self._shared.forget()
+        with seeded(purpose=_WATCHED):
+            try:
+                for name in self._waiting():
+                    if not forced and not self._fits(name, step):
+                        break
+                    self._visit_one(name, step, state, forced=forced, solving=solving)
+                    solving = solving and name not in self._due
+            finally:
+                self._shared.forget()
 
     def _visit_one(self, name: str, step: int, state: Any, *, forced: bool, solving: bool) -> None:
         """Records one head, without a solution where that would take too long."""
         watch, due = self._watches[name], self._due[name]
         before = self._shared.seconds
         with self._budget.charged() as observing:
-            seen = watch.observe(state, self._shared)
+            seen, error = attempted(watch.observe, state, self._shared)
         seconds = observing.seconds
         watch.seconds_to_observe = seconds - (self._shared.seconds - before)
+        if error is not None:
+            self._fail(name, HeadRecord(step, due, RecordStatus.UNREADABLE), error)
+            return
         if seen is None:
-            del self._due[name]
             self._keep(name, HeadRecord(step, due, RecordStatus.NOT_FINITE))
             return
         status, start, numbers = RecordStatus.POSTPONED, "", {}
-        known = watch.reference.is_of(seen.tokens, seen.selection)
-        enough = solving and self._allows(self._seconds_to_solve(watch))
-        if forced or known or enough:
+        _, error = attempted(watch.check_size, int(seen.numbers["constraints"]))
+        if error is not None:
+            status = RecordStatus.TOO_LARGE
+        elif (
+            forced
+            or watch.reference.is_of(seen.tokens, seen.selection)
+            or (solving and self._allows(self._seconds_to_solve(watch)))
+        ):
             with self._budget.charged() as comparing:
-                status, start, numbers = watch.compare(seen)
+                found, error = attempted(watch.compare, seen)
+            status, start, numbers = found or (RecordStatus.UNSOLVED, "", {})
             seconds += comparing.seconds
-            if start in ("cold", "warm"):
+            if start in ("cold", "warm") or error is not None:
                 watch.seconds_to_solve = comparing.seconds
             watch.compared = step
-            del self._due[name]
         numbers = seen.numbers | numbers | {"seconds": seconds}
         chosen = seen.selected, seen.selected_probability
-        self._keep(name, HeadRecord(step, due, status, start, *chosen, numbers))
+        record = HeadRecord(step, due, status, start, *chosen, numbers)
+        if error is None:
+            self._keep(name, record)
+        else:
+            self._fail(name, record, error)
+
+    @contextlib.contextmanager
+    def _guarded(self, step: int) -> Iterator[None]:
+        """Lets no exception of the block end a training run; an interruption may."""
+        try:
+            yield
+        except Exception as error:
+            self._warn(f"nothing was recorded at step {step}", sentence(error))
+            for name, due in [*self._due.items()]:
+                self._fail(name, HeadRecord(step, due, RecordStatus.UNREADABLE), error)
+
+    def _fail(self, name: str, record: HeadRecord, error: Exception) -> None:
+        """Keeps the record of what failed, with the reason."""
+        problem = sentence(error)
+        self._warn(f"head {name!r}, step {record.step}: {record.status}", problem)
+        self._keep(name, replace(record, problem=problem))
+
+    def _warn(self, what: str, problem: str) -> None:
+        """Warns of a problem, once: those that differ in numbers alone have one cause."""
+        cause = re.sub(r"\w*\d\w*", "", problem)
+        if cause not in self._said:
+            self._said.add(cause)
+            warnings.warn(
+                f"HeadMonitor: {what}. {problem} Training is as it would be without. The records "
+                "say where else this is so.",
+                AttractorWarning,
+                stacklevel=2,
+            )
 
     def _seconds_to_solve(self, watch: Watch) -> float:
         """Time of the last solution; before the first, the median of the other heads."""
@@ -309,10 +391,20 @@ class HeadMonitor(Plotted, Printed):
 
     def _keep(self, name: str, record: HeadRecord) -> None:
         """Adds a record; one more of the same step takes the place of the earlier."""
+        if record.status is not RecordStatus.POSTPONED:
+            self._due.pop(name, None)
         records = self.records[name]
         if records and records[-1].step == record.step:
             records.pop()
         records.append(record)
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, with its kind where it is not one of ours."""
+    said = " ".join(str(error).split())[:300]
+    if isinstance(error, AttractorError):
+        return said
+    return f"{type(error).__name__}{': ' if said else ''}{said}."
 
 
 def load_records(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -337,14 +429,15 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
     rows_shape = tuple(max((shape[k] for shape in seen), default=0) for k in (0, 1))
     shape = (len(steps), len(records))
     numbers = {name: np.full(shape, np.nan) for name in NUMBERS}
-    words = {name: np.full(shape, "", dtype=object) for name in ("status", "start")}
+    words = {name: np.full(shape, "", dtype=object) for name in ("status", "start", "problem")}
     due = np.full(shape, -1)
     selected = np.full((*shape, *rows_shape), -1)
     probability = np.full((*shape, *rows_shape), np.nan)
     for j, rows in enumerate(records.values()):
         for record in rows:
             at = place[record.step], j
-            words["status"][at], words["start"][at] = str(record.status), record.start
+            for name, told in words.items():
+                told[at] = str(getattr(record, name))
             due[at] = record.due
             for name, number in record.numbers.items():
                 numbers[name][at] = number

@@ -35,6 +35,9 @@ class RecordStatus(enum.StrEnum):
     UNDECIDED = "nothing to separate"
     NOT_FINITE = "not finite"
     POSTPONED = "postponed"
+    TOO_LARGE = "too many constraints"
+    UNREADABLE = "could not be read"
+    UNSOLVED = "could not be solved"
 
     @property
     def message(self) -> str:
@@ -49,6 +52,9 @@ _MESSAGES = {
     RecordStatus.UNDECIDED: "Every query has one token, or ties among all of its tokens.",
     RecordStatus.NOT_FINITE: "The matrix or the tokens hold NaN or infinity.",
     RecordStatus.POSTPONED: "Left for a later step, to stay within the time allowed.",
+    RecordStatus.TOO_LARGE: "The probe batch makes more than max_constraints; nothing was solved.",
+    RecordStatus.UNREADABLE: "What tells matrix and tokens failed, or told what does not fit.",
+    RecordStatus.UNSOLVED: "The solver failed; all that needs no solution is there.",
 }
 
 
@@ -66,6 +72,7 @@ class HeadRecord:
             row is padding.
         selected_probability: Softmax probability of the tokens selected; NaN in rows of padding.
         numbers: The numbers of ``NUMBERS`` that are known.
+        problem: What went wrong, in a sentence; empty where nothing did.
     """
 
     step: int
@@ -75,3 +82,4 @@ class HeadRecord:
     selected: Int[np.ndarray, "sequence query"] | None = None
     selected_probability: Float[np.ndarray, "sequence query"] | None = None
     numbers: dict[str, float] = field(default_factory=dict)
+    problem: str = ""

@@ -100,6 +100,13 @@ def notes(latest: Mapping[str, HeadRecord | None], draws: Mapping[str, np.ndarra
             f"Heads are shown at different steps, {min(steps):,} to {max(steps):,}: do not compare "
             "them with each other. budget=None makes every record at its step."
         )
+    problems: dict[str, list[str]] = {}
+    for name, record in there.items():
+        if record.problem:
+            problems.setdefault(record.problem, []).append(name)
+    for problem, names in problems.items():
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        lines.append(f"{names[0]}{more}: {problem}")
     if any(reading(record, None) == UNSATURATED for record in there.values()):
         lines.append(
             f"{UNSATURATED}: the ratio tells where a head goes once the mean of its highest "
@@ -131,7 +138,8 @@ def _most(record: HeadRecord, words: Words) -> str:
     aside = f"; {ties:,} tie{'s' * (ties != 1)}" if ties else ""
     if not chosen.size:
         return f"nothing alone{aside}"
-    if words is not None and record.selected.shape[0] == len(words):
+    # A probe batch that has changed is no longer that of the words.
+    if words and len(record.selected) == len(words) and chosen.max() < len(words[0]):
         rows = np.nonzero(record.selected >= 0)[0]
         texts = [words[row][place] for row, place in zip(rows, chosen, strict=True)]
         names, counts = np.unique(texts, return_counts=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,16 @@ from jaxtyping import Float, Int
 
 from attractor.analysis.measures import measure_direction, required_margins
 from attractor.analysis.unselected import log_mean, log_unselected
-from attractor.errors import InvalidInputError
+from attractor.errors import AttractorError, InvalidInputError
 from attractor.geometry import Geometry
 from attractor.geometry._lengths import ordinary_factor
+from attractor.geometry.loading import raised_by_user
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.nearest import nearest_constraints
-from attractor.monitor.head import WatchedHead, as_tokens
+from attractor.monitor.head import WatchedHead, as_tokens, constraints_of
 from attractor.monitor.record import RecordStatus
 from attractor.monitor.shared_calls import SharedCalls
+from attractor.randomness import seeded
 from attractor.selection import Selection, attended_tokens
 from attractor.tokens import Tokens
 
@@ -78,25 +80,19 @@ class Watch:
             shared: Calls of functions that other heads may have been given, too.
 
         Raises:
-            InvalidInputError: If something does not fit, or there are too many constraints.
+            InvalidInputError: If a function of the user's fails, or something does not fit.
         """
-        if self.head.reading is not None:
-            state = shared.value(self.head.reading, state, lambda found: found)
-            if state is None:
-                return None
-        tokens = self._tokens(state, shared)
-        if tokens is None:
+        read = self._read(state, shared)
+        if read is None:
             return None
-        W = self.head.read_matrix(state, tokens)
-        if not np.isfinite(W).all():
-            return None
+        tokens, W = read
         selection = attended_tokens(tokens, W)
         logs = log_unselected(tokens, selection.mask, W)
         there = np.True_ if tokens.weights is None else tokens.weights > 0  # the rest is padding
         numbers = self._numbers(W) | {
             "log_unselected_probability": float(log_mean(logs[there].ravel())),
             "ties": float(selection.ties),
-            "constraints": float(_constraints(tokens)),
+            "constraints": float(constraints_of(tokens)),
         }
         if self._selection is not None and self._selection.mask.shape == selection.mask.shape:
             changed = (self._selection.mask != selection.mask).any(-1)
@@ -160,26 +156,63 @@ class Watch:
             found[draw] = measure_direction(W[None], solution).margin_ratio[0]
         return found
 
-    def _tokens(self, state: Any, shared: SharedCalls) -> Tokens | None:
-        tokens = self.head.tokens
-        if callable(tokens):
-            tokens = shared.value(tokens, state, functools.partial(as_tokens, self.head.name))
-        if tokens is None:
-            return None
-        constraints = _constraints(tokens)
+    def check(self, state: Any, shared: SharedCalls) -> None:
+        """Reads the head, and leaves no trace.
+
+        Raises:
+            InvalidInputError: If it cannot be read, or there are too many constraints.
+        """
+        read = self._read(state, shared)
+        if read is not None:
+            self.check_size(constraints_of(read[0]))
+
+    def check_size(self, constraints: int) -> None:
+        """Checks the number of constraints.
+
+        Raises:
+            InvalidInputError: If there are too many.
+        """
         if constraints > self._most:
             raise InvalidInputError(
                 "tokens",
                 f"the probe batch of head {self.head.name!r} makes {constraints:,} constraints, "
                 f"and max_constraints is {self._most:,}",
-                "Give fewer sequences or fewer queries of each, or allow more",
+                "Give fewer sequences, or fewer queries of each (rows=), or "
+                f"max_constraints={constraints}",
             )
-        return tokens
 
+    def _read(
+        self, state: Any, shared: SharedCalls
+    ) -> tuple[Tokens, Float[np.ndarray, "d e"]] | None:
+        """Tokens and matrix; None where they are not finite."""
+        head = self.head
+        if head.reading is not None:
+            reading = self._asking("reading", head.reading)
+            state = shared.value(head.reading, state, reading)
+            if state is None:
+                return None
+        tokens = head.tokens
+        if callable(tokens):
+            asked = self._asking("tokens", tokens)
+            tokens = shared.value(tokens, state, lambda given: as_tokens(head.name, asked(given)))
+        if tokens is None:
+            return None
+        W = self._asking("matrix", lambda given: head.read_matrix(given, tokens))(state)
+        return (tokens, W) if np.isfinite(W).all() else None
 
-def _constraints(tokens: Tokens) -> int:
-    """Number of tokens that queries leave out, where each selects one."""
-    return int(tokens.mask.sum() - tokens.mask.any(-1).sum())
+    def _asking(self, what: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A function of the user's, which draws the same at every call, and whose errors say so."""
+
+        def ask(state: Any) -> Any:
+            try:
+                with seeded(purpose=f"{what} of heads"):
+                    return function(state)
+            except AttractorError:
+                raise
+            except Exception as error:
+                raise raised_by_user(what, f"that of head {self.head.name!r}", error) from error
+
+        return ask
 
 
 class Reference:

@@ -9,7 +9,7 @@ from attractor.checks import check_kinds
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Check
 from attractor.papers.claim import Claim, Measurement, Outcome
-from attractor.randomness import check_seed
+from attractor.randomness import check_seed, seeded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,11 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     """
     check_kinds(claim=(claim, Claim), case=(case, DataSet))
     seed = check_seed("seed", seed)
+    with seeded(seed, purpose=f"claim {claim.name}", alone=False):
+        return _examined(claim, case, seed)
+
+
+def _examined(claim: Claim, case: DataSet, seed: int) -> Finding:
     checks: dict[str, Check] = {}
     for assumption in claim.assumptions:
         checks[assumption.name] = check = assumption.check(case)

@@ -18,6 +18,7 @@ from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.papers.registry import figures_in
 from attractor.plots._style import save_figure, style
 from attractor.provenance import Provenance, embed, read_provenance
+from attractor.randomness import seeded
 from attractor.records import Rows, Summary
 from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
 from attractor.version import __version__
@@ -144,7 +145,7 @@ def compute(
     given = None if source is None else Path(source)
     settings = figure.settings(size, seeds)
     request = Request(size, settings, seed, as_published, progress, folder, shared, given)
-    with solved_once():
+    with solved_once(), seeded(seed, purpose=f"figure {figure.name}", alone=False):
         data = figure.compute(request)
     hashes = ", ".join(f"{name}: {value}" for name, value in sorted(request.hashes.items()))
     return data, _provenance(figure, arguments, hashes or None)

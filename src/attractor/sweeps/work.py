@@ -18,6 +18,7 @@ import numpy as np
 from attractor.checks import shown
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.machine import kind_of_processor, use_compilation_cache
+from attractor.randomness import seeded
 from attractor.sweeps.experiment import Experiment, source_of
 from attractor.sweeps.grid import Chunk
 from attractor.sweeps.store import DONE, Record, SweepStore, checksum
@@ -144,14 +145,14 @@ def compute(experiment: Experiment, chunk: Chunk) -> dict[str, np.ndarray]:
             another shape or kind; whatever else it raises passes.
     """
     function = experiment.function()
-    parts = [
-        _checked(
-            experiment,
-            chunk,
-            function(point, np.array(chunk.instances), chunk.seeds, **experiment.settings),
-        )
-        for point in chunk.points
-    ]
+    parts = []
+    for point in chunk.points:
+        # Other chunks in this process do not wait: one that hangs would hold them up.
+        with seeded(
+            chunk.instances.start, chunk.seeds.start, purpose=f"a sweep at {point}", alone=False
+        ):
+            found = function(point, np.array(chunk.instances), chunk.seeds, **experiment.settings)
+        parts.append(_checked(experiment, chunk, found))
     shape = (*chunk.shape, *map(len, experiment.along.values()))
     return {
         name: np.stack([part[name] for part in parts]).reshape(shape)

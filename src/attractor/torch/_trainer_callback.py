@@ -12,8 +12,9 @@ from attractor.errors import InvalidInputError
 def trainer_callback(call: Callable[[int, Any], None]) -> Any:
     """A callback for ``Trainer.add_callback`` that calls a function with step and model.
 
-    ``trainer.add_callback(trainer_callback(monitor))`` records heads with a ``HeadMonitor``. Where
-    several processes train, the first alone calls it.
+    ``trainer.add_callback(trainer_callback(monitor))`` records heads with a ``HeadMonitor``, which
+    says before the first step whether they can be read (``check``). Where several processes train,
+    the first alone calls it.
 
     Args:
         call: Called with the number of the step and the model, after every step of the optimizer.
@@ -29,7 +30,15 @@ def trainer_callback(call: Callable[[int, Any], None]) -> Any:
             "call", "transformers is not installed", 'Install "attractor[transformers]"'
         ) from None
 
+    check = getattr(call, "check", None)
+
     class Calling(TrainerCallback):
+        def on_train_begin(
+            self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+        ) -> None:
+            if check is not None and state.is_world_process_zero:
+                check(model)
+
         def on_step_end(
             self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
         ) -> None:

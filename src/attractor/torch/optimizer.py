@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.geometry import Geometry
+from attractor.randomness import seeded
 
 DIRECTION = "directions of the gradient, exact at every magnitude"
 MAGNITUDE = "true magnitudes, which end where floating point does, at e^-745"
@@ -20,6 +21,7 @@ MAGNITUDE = "true magnitudes, which end where floating point does, at e^-745"
 Factory = Callable[[Any], torch.optim.Optimizer]
 
 _FACTORS = (1.0, 4.0**-30, 4.0**30, 4.0**-120)
+_TRIED = "an optimizer that is tried"
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,14 @@ class TorchOptimizer:
             InvalidInputError: If it raises, or returns something else.
         """
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), seeded(purpose=_TRIED) as seed:
                 # Gradients of other magnitudes are nothing that anybody means to train with.
                 warnings.simplefilter("ignore", AttractorWarning)
-                steps = [_steps(factory, factor) for factor in _FACTORS]
-            made = factory([torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))])
+                steps = []
+                for factor in _FACTORS:
+                    seed()  # what is drawn is no reason for other steps
+                    steps.append(_steps(factory, factor))
+                made = factory([torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))])
         except Exception as error:  # a user's factory can raise anything
             raise InvalidInputError(
                 "optimizer",

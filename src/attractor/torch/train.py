@@ -19,6 +19,7 @@ from attractor.checks import check_steps
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 from attractor.progress import progress_bar
+from attractor.randomness import seeded, traced
 from attractor.tokens import Tokens
 from attractor.torch.optimizer import DIRECTION, TorchOptimizer, make
 from attractor.training import Trajectory, declare
@@ -27,6 +28,8 @@ from attractor.training.inputs import Inputs, check_inputs
 from attractor.training.loop import Records
 from attractor.training.objective import status_of
 from attractor.training.recording import record_steps
+
+_DRAWN = "what an optimizer of PyTorch draws"
 
 
 def train_with_torch(
@@ -46,8 +49,10 @@ def train_with_torch(
     """Trains as ``train`` does, with steps taken by PyTorch, trial by trial.
 
     Every trial has an optimizer of its own, with float64 parameters. Gradients are those of
-    ``train``; see ``TorchOptimizer.reads`` for how they are handed over. A trial whose last step
-    changed nothing ends as stationary if its gradient is exactly zero, else as below rounding.
+    ``train``; see ``TorchOptimizer.reads`` for how they are handed over. What an optimizer draws
+    from the generators of PyTorch, NumPy or Python follows from seed, instance and step alone, and
+    these generators are afterwards as they were. A trial whose last step changed nothing ends as
+    stationary if its gradient is exactly zero, else as below rounding.
 
     Args:
         tokens: Data sets with labels.
@@ -109,11 +114,16 @@ class _Run:
             self.state, self.data = jax.tree.map(jnp.asarray, trials(np.arange(count)))
         leaves, self.structure = jax.tree.flatten(self.state.parameters)
         self.leaves = [np.array(leaf) for leaf in leaves]
-        self.workers = [
-            _guarded(optimizer.name, make, optimizer.factory, [leaf[trial] for leaf in self.leaves])
-            for trial in range(count)
-        ]
-        self.name, self.taken = optimizer.name, 0
+        instances = np.repeat(inputs.tokens.instance_numbers, inputs.seeds)
+        self.streams = list(
+            zip(np.resize(inputs.seed_numbers, count), np.resize(instances, count), strict=True)
+        )
+        self.name, self.taken, self.workers = optimizer.name, 0, []
+        with seeded(purpose=_DRAWN) as seed:
+            for trial, stream in enumerate(self.streams):
+                seed(*stream, self.taken)
+                start = [leaf[trial] for leaf in self.leaves]
+                self.workers.append(_guarded(self.name, make, optimizer.factory, start))
         self.steps_taken = np.zeros(count, dtype=np.int64)
         self.sloped = np.zeros(count, dtype=bool)
 
@@ -123,10 +133,13 @@ class _Run:
             slopes, sloped = _gradients(self.training, self._state(), self.data, self.directions)
         gradients = [np.array(leaf) for leaf in jax.tree.leaves(slopes)]
         self.sloped, self.taken = np.asarray(sloped), self.taken + 1
-        for trial, (optimizer, parameters) in enumerate(self.workers):
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = torch.from_numpy(gradient[trial])
-            _guarded(self.name, optimizer.step)
+        with seeded(purpose=_DRAWN) as seed:
+            for trial, (optimizer, parameters) in enumerate(self.workers):
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = torch.from_numpy(gradient[trial])
+                seed(*self.streams[trial], self.taken)
+                _guarded(self.name, optimizer.step)
+        for trial, (_, parameters) in enumerate(self.workers):
             moved = False
             for leaf, parameter in zip(self.leaves, parameters, strict=True):
                 new = parameter.detach().numpy()
@@ -155,6 +168,7 @@ class _Run:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
+@traced
 def _gradients(
     training: AttentionTraining, state: AttentionState, data: AttentionData, directions: bool
 ) -> tuple[PyTree[Float[Array, "..."]], Array]:
@@ -170,6 +184,7 @@ def _gradients(
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@traced
 def _measure(
     training: AttentionTraining, state: AttentionState, data: AttentionData
 ) -> dict[str, Array]:

@@ -15,6 +15,8 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from attractor.randomness import traced
+
 _SMALL_MATRIX = 400
 """Entries of a matrix up to which narrow registers were faster in every case measured."""
 _ON_CPU = {
@@ -127,7 +129,7 @@ def kept_program(
         if program is None:
             understood = _understood(options)
             # JAX forgets what it compiled for a function when that is gone, so each has its own.
-            own = functools.partial(function, *constants)
+            own = functools.partial(traced(function), *constants)
             program = _kept[key] = jax.jit(own, compiler_options=understood)
         _kept.move_to_end(key)
         dropped = [_kept.popitem(last=False) for _ in range(len(_kept) - _MOST_KEPT)]

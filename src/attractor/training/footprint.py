@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 
 from attractor.memory import require_memory_for
 from attractor.precision import double_precision
+from attractor.randomness import traced
 from attractor.training.objective import Objective
 
 BOOKKEEPING = 64
@@ -37,6 +38,7 @@ class Footprint(NamedTuple):
     work: float
 
 
+@traced
 def footprint(
     objective: Objective,
     state: PyTree,

@@ -13,6 +13,7 @@ from jaxtyping import Array, Int, PyTree
 
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
+from attractor.randomness import traced
 
 _WITHOUT_A_WORD_OF_NAN = (
     TrialStatus.TRAINED,
@@ -108,6 +109,7 @@ def status_of(
     return np.where(ended, np.int32(TrialStatus.DIVERGED), found)
 
 
+@traced
 def check_condition(
     objective: Objective, condition: Condition, state: PyTree, data: PyTree
 ) -> None:

@@ -98,4 +98,4 @@ def test_what_cannot_be_read_is_refused(family, module, words):
     model = small(family)
     head = WatchedHead.from_module("h", module(model), 0, run)
     with pytest.raises(InvalidInputError, match=words):
-        HeadMonitor(head).record(0, model)
+        HeadMonitor(head).check(model)

@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.errors import InvalidInputError  # noqa: E402
+from attractor.errors import AttractorWarning, InvalidInputError  # noqa: E402
 from attractor.monitor import HeadMonitor, watched_heads  # noqa: E402
 from attractor.torch import capture_heads, trainer_callback  # noqa: E402
 
@@ -80,6 +80,28 @@ def test_all_heads_of_a_layer_in_one_norm_of_factors():
     found = monitor.to_xarray().isel(step=0)
     assert found["head"].values.tolist() == ["1.0", "1.1", "1.2", "1.3"]
     assert (found["status"] == "optimal").all()
+
+
+def test_too_many_constraints_are_refused_before_training():
+    heads = watched_heads(classifier(), Letters(), TEXTS, heads=[(0, 1)], queries_per_document=5)
+    with pytest.raises(InvalidInputError, match="'0.1' makes [0-9]+ constraints, and max_"):
+        HeadMonitor(heads, max_constraints=50)
+
+
+def test_a_head_that_is_gone_is_said_of_it_alone():
+    model = small("GPT2")
+    monitor = HeadMonitor(watched_heads(model, Letters(), TEXTS, heads=[(0, 1), (1, 2)]), every=1)
+    hook = monitor.hook(model, first=0)
+    hook()
+    model.h[1].attn.num_heads, model.h[1].attn.head_dim = 2, 16
+    with pytest.warns(AttractorWarning, match="'1.2', step 1: could not be read"):
+        hook()
+    del model.h[1]
+    with pytest.warns(AttractorWarning, match="there is no layer 1"):
+        hook()
+    status = [[str(one.status) for one in rows] for rows in monitor.records.values()]
+    gone = "could not be read"
+    assert status == [["optimal", "optimal", gone], ["optimal", gone, gone]]
 
 
 def test_training_that_diverges_goes_on():

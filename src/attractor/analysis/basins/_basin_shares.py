@@ -35,7 +35,7 @@ from attractor.checks import (
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.precision import LARGEST, as_integers
-from attractor.randomness import check_seed, generator
+from attractor.randomness import check_seed, generator, seeded
 from attractor.records import save_data
 from attractor.storage import write_file
 from attractor.tokens import Tokens
@@ -226,6 +226,7 @@ def _drawn(
         check_function("sampler", sampler, "Give a function of a generator and a number")
         if scale is not None:
             raise InvalidInputError("scale", "a sampler was given as well", "Give one of the two")
+        sampler = seeded(seed, purpose="a sampler of starts")(sampler)
         return check_starts(
             sampler(generator(seed, purpose="starts of basins"), count), problem.shapes, count
         )

@@ -28,6 +28,7 @@ from attractor.geometry.loading import (
     raised_by_user,
 )
 from attractor.precision import double_precision
+from attractor.randomness import seeded
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
@@ -42,6 +43,7 @@ _IN_WORDS = {
     "entry": "exact at every magnitude, in units that follow each entry",
     "tree": "exact at every magnitude, in units that follow the gradient",
 }
+_MADE = "an optimizer that is made"
 _TRUE = "true magnitudes, which end where floating point does, at e^-745"
 
 
@@ -99,6 +101,7 @@ def load_method(
     return replace(method, step_size=float(step_size), with_step_size=another)
 
 
+@seeded(purpose=_MADE)
 def _with_schedule(
     factory: Callable[..., Any], schedule: Schedule, name: str, layer: Parameterization
 ) -> Method | None:
@@ -190,6 +193,7 @@ def _imported(argument: str, module: str, factory: str) -> Callable[..., Any]:
     return made
 
 
+@seeded(purpose=_MADE)
 def _call(factory: Callable[..., Any], name: str) -> Any:
     """The optimizer that a factory makes, which may be one that needs torch parameters."""
     count = _required(factory)
@@ -231,6 +235,7 @@ def _torch(factory: Callable[..., Any], name: str) -> Any:
     return TorchOptimizer.tried(factory, name)
 
 
+@seeded(purpose=_MADE)
 def _adapt(
     transformation: optax.GradientTransformation, name: str, layer: Parameterization
 ) -> tuple[Optimizer, str]:

@@ -15,6 +15,7 @@ from jaxtyping import Float, PyTree
 from attractor.attention.heads.head import Head
 from attractor.errors import InvalidInputError
 from attractor.precision import as_float64, double_precision
+from attractor.randomness import traced
 
 _REMEDY = "Give an Equinox module that maps one vector (v,) to one number, or to (C,) logits"
 
@@ -163,6 +164,7 @@ def _checked(leaf: Any) -> Any:
     return leaf if isinstance(leaf, Tracer) else as_float64("head", leaf)
 
 
+@traced
 def _try_shapes(module: Any, dimension: int) -> int | None:
     """The number of logits a module gives, None for one number."""
     with double_precision():

@@ -20,7 +20,10 @@ from typing import Any
 import torch
 
 from attractor.errors import AttractorError, InvalidInputError
+from attractor.randomness import seeded
 
+DRAWN = "a model that is looked at"
+"""What a model draws for, which by itself it seldom does in evaluation mode."""
 NAME = "attractor_capture"
 """The name under which attention is registered."""
 _CROSS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
@@ -73,8 +76,8 @@ class _Receiver:
 def calls_of(model: torch.nn.Module, receive: Callable[[Call], None]) -> Iterator[None]:
     """Hands every call of attention of a model to a function, while the block runs it.
 
-    In the block the model is in evaluation mode and has no gradients. Afterwards, and after an
-    exception, it is as it was.
+    In the block the model is in evaluation mode and has no gradients, and what it draws is the same
+    every time. Afterwards, and after an exception, it is as it was, and so are random generators.
 
     Args:
         model: A model of transformers, or a part of one.
@@ -89,7 +92,12 @@ def calls_of(model: torch.nn.Module, receive: Callable[[Call], None]) -> Iterato
     try:
         register()
         _receiver = _Receiver(receive, threading.get_ident(), {})
-        with _switched(model), in_evaluation(model), _noting_arguments(model), torch.no_grad():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(seeded(purpose=DRAWN))
+            stack.enter_context(_switched(model))
+            stack.enter_context(in_evaluation(model))
+            stack.enter_context(_noting_arguments(model))
+            stack.enter_context(torch.no_grad())
             yield
     finally:
         _receiver = None

@@ -13,6 +13,7 @@ import torch
 
 from attractor.checks import shown
 from attractor.errors import InvalidInputError
+from attractor.randomness import seeded
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REMEDY = "Give a model of transformers, or the folder that one was saved in"
@@ -56,6 +57,7 @@ def _quiet() -> Iterator[None]:
 
 
 @_quiet()
+@seeded(purpose="a model that is loaded")
 def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     """The model of a folder, in single precision or double, with all of its weights.
 
@@ -103,6 +105,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
 
 
 @_quiet()
+@seeded(purpose="a tokenizer that is loaded")
 def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     """The tokenizer of a folder.
 

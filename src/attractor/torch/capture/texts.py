@@ -15,6 +15,7 @@ from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import check_items, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import as_plain
+from attractor.randomness import seeded
 
 _TOO_FEW = "Give at least two documents of different texts"
 
@@ -124,7 +125,8 @@ def texts_shown(
         )
     _require_two([document for document, _ in pairs], "texts", "given")
     named: Any = tokenizer
-    encoded = named([text for _, text in pairs], truncation=True, max_length=length)
+    with seeded(seed, purpose="texts as tokens"):  # which some tokenizers draw
+        encoded = named([text for _, text in pairs], truncation=True, max_length=length)
     ids = [list(row) for row in encoded["input_ids"]]
     if not any(ids):
         raise InvalidInputError(

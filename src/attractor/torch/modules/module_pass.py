@@ -8,11 +8,13 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
+import jax
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from attractor.errors import InvalidInputError, NotFiniteError
+from attractor.geometry.loading import raised_by_user
 from attractor.precision import check_shape
 from attractor.torch.capture.calls import calls_of, in_evaluation
 from attractor.torch.modules.module_rows import ModuleRows, Multihead, multihead_rows
@@ -45,7 +47,8 @@ class ModulePass:
     def __call__(self, state: Any) -> Reading:
         """What every module saw."""
         others = [one for one in self.modules if not isinstance(one, Multihead)]
-        root = state if isinstance(state, torch.nn.Module) else torch.nn.ModuleList(self.modules)
+        held = [one for one in jax.tree.leaves(state) if isinstance(one, torch.nn.Module)]
+        root = state if held == [state] else torch.nn.ModuleList([*held, *self.modules])
         noted: dict[torch.nn.Module, list[dict[str, Any]]] = {one: [] for one in self.modules}
         with in_evaluation(root), torch.no_grad(), _plain_computing(self.modules):
             with _noting(noted):
@@ -69,6 +72,8 @@ class ModulePass:
             return transformers_rows(root, module, calls[0], self._known)
         except InvalidInputError as error:
             return error
+        except Exception as error:  # of one that is no longer what it was; others may well be
+            return raised_by_user("module", type(module).__name__, error)
 
 
 class Reading:
@@ -162,8 +167,10 @@ def _noting(noted: dict[torch.nn.Module, list[dict[str, Any]]]) -> Iterator[None
         names = inspect.signature(module.forward).bind_partial(*given, **named).arguments
         noted[module].append(names)
 
-    handles = [one.register_forward_pre_hook(note, with_kwargs=True) for one in noted]
+    handles = []
     try:
+        for one in noted:
+            handles.append(one.register_forward_pre_hook(note, with_kwargs=True))
         yield
     finally:
         for handle in handles:
@@ -174,9 +181,9 @@ def _noting(noted: dict[torch.nn.Module, list[dict[str, Any]]]) -> Iterator[None
 def _plain_computing(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
     """Lets PyTorch's encoder call its attention module, and computes in the model's precision."""
     fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
     kinds = {weight.device.type for module in modules for weight in module.parameters()}
     try:
+        torch.backends.mha.set_fastpath_enabled(False)
         with contextlib.ExitStack() as stack:
             for kind in kinds:
                 stack.enter_context(torch.autocast(kind, enabled=False))

@@ -14,6 +14,7 @@ from jax.core import Tracer
 from attractor.checks import check_number, shown
 from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
+from attractor.randomness import traced
 
 _POSITIVE = {"above": 0, "example": 0.1}
 _SHARE = {"least": 0, "below": 1, "example": 0.9}
@@ -33,6 +34,7 @@ def check_learning_rate(learning_rate: Any) -> Any:
     return check_hyperparameter("learning_rate", learning_rate)
 
 
+@traced
 def check_function_of_step(argument: str, schedule: Callable[[Any], Any]) -> None:
     """Checks that JAX can trace a schedule, and that it gives one number.
 

@@ -14,6 +14,7 @@ import optax
 from jaxtyping import PyTree
 
 from attractor.errors import InvalidInputError
+from attractor.randomness import traced
 
 By = Literal["tree", "leaf", "entry"]
 """The parts of a gradient with a scale of their own: all of it, each array, or each entry."""
@@ -39,6 +40,7 @@ class Homogeneity(NamedTuple):
     update: int
 
 
+@traced
 def find_homogeneity(
     transformation: optax.GradientTransformationExtraArgs, parameters: PyTree, by: By
 ) -> Homogeneity:

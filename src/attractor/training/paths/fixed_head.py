@@ -17,6 +17,7 @@ from attractor.attention.losses import Loss
 from attractor.attention.mixing import log_excess_of_mixtures
 from attractor.attention.rows import Rows
 from attractor.geometry import Geometry
+from attractor.randomness import traced
 from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize
@@ -143,6 +144,7 @@ def least_step(reach: float) -> float:
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@traced
 def values_at(
     objective: BallObjective, places: Float[Any, "place p q"], data: PyTree
 ) -> Float[Array, "place"]:
@@ -151,6 +153,7 @@ def values_at(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@traced
 def optimality_of(
     objective: BallObjective,
     geometry: Geometry,

@@ -17,6 +17,7 @@ from attractor.attention.rows import Rows
 from attractor.attention.scaled import log_norm
 from attractor.attention.softmax import softmax_row
 from attractor.geometry import Geometry
+from attractor.randomness import traced
 
 
 def measure(
@@ -43,6 +44,7 @@ def measure(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@traced
 def _measure(
     layer: Parameterization,
     loss: Loss,

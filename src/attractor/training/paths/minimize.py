@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from attractor.randomness import traced
+
 _DENSE = 700
 """Variables up to which the spectrum of the Hessian is affordable at every step."""
 _NEWTON_STEPS = 300
@@ -70,6 +72,7 @@ def minimize(objective: Objective, theta: Float[np.ndarray, "k"], data: PyTree) 
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@traced
 def _value_and_slope(objective: Objective, theta: Any, data: PyTree) -> Any:
     return jax.value_and_grad(objective)(theta, data)
 
@@ -100,6 +103,7 @@ class _State(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@traced
 def newton(
     objective: Objective, theta: Float[Any, "k"], data: PyTree, limit: int | Int[Array, ""]
 ) -> Minimum:
