@@ -94,9 +94,9 @@ WAYS = (
     Held("with gaps", _with_gaps),
     Held("small types", _of_type(np.float16), np.float16, may_be_refused=True),
     Held("bfloat16", _of_type(ml_dtypes.bfloat16), ml_dtypes.bfloat16, may_be_refused=True),
-    Held("JAX", _of_jax(), np.float32, _SINGLE),
+    Held("JAX", _of_jax(), np.float32, _SINGLE, may_be_refused=True),
     Held("half of JAX", _of_jax(np.float16), np.float16, _SINGLE, may_be_refused=True),
-    *([Held("PyTorch", _of_torch)] if importlib.util.find_spec("torch") else []),
+    *([Held("PyTorch", _of_torch, may_be_refused=True)] if importlib.util.find_spec("torch") else []),
 )
 
 
