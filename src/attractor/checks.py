@@ -276,16 +276,6 @@ def check_readable(argument: str, array: np.ndarray) -> None:
         )
 
 
-def check_unmasked(argument: str, value: Any) -> None:
-    """Checks that an array is no masked one of NumPy, whose masked entries hold anything."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInputError(
-            argument,
-            "it is a masked array, whose mask would be lost",
-            "Give array.filled(0), and say what is missing by mask, where there is one",
-        )
-
-
 def check_path(argument: str, value: Any) -> Path:
     """Checks that an argument names a file or folder."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.checks import check_unmasked
 from attractor.errors import AttractorError, InvalidInputError, NotFiniteError
 from attractor.loaded import is_of_loaded
 from attractor.memory import require_memory
@@ -68,6 +67,20 @@ _MUCH = 2**30
 """Bytes of an array from which on a copy of it may not fit into memory."""
 
 
+def check_unmasked(argument: str, value: Any) -> None:
+    """Checks that a value is no masked array of NumPy, whose masked entries may hold anything.
+
+    Raises:
+        InvalidInputError: If it is one.
+    """
+    if is_of_loaded(value, "numpy.ma", "MaskedArray"):
+        raise InvalidInputError(
+            argument,
+            "it is a masked array, whose mask would be lost",
+            "Give array.filled(0), and say what is missing by mask, where there is one",
+        )
+
+
 def as_plain(argument: str, value: Any) -> np.ndarray:
     """A value as NumPy reads it; an array of one object where it is a ragged list.
 
@@ -76,7 +89,8 @@ def as_plain(argument: str, value: Any) -> np.ndarray:
     Raises:
         InvalidInputError: If it is a masked array of NumPy, or a list of them.
     """
-    for part in value if isinstance(value, list | tuple) else (value,):
+    of_each_type = {type(part): part for part in value} if isinstance(value, list | tuple) else {}
+    for part in (value, *of_each_type.values()):
         check_unmasked(argument, part)
     if is_of_loaded(value, "torch", "Tensor"):
         value = value.detach().cpu()

@@ -11,14 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.audit.word import Word
-from attractor.checks import (
-    check_count,
-    check_function,
-    check_items,
-    check_kind,
-    check_unmasked,
-    shown,
-)
+from attractor.checks import check_count, check_function, check_items, check_kind, shown
 from attractor.errors import InvalidInputError
 from attractor.precision import (
     LARGEST,
@@ -26,6 +19,7 @@ from attractor.precision import (
     as_integers,
     as_plain,
     check_shape,
+    check_unmasked,
     finite_where,
 )
 from attractor.records import Described, Rows
