@@ -20,7 +20,7 @@ os.environ.setdefault(
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.exempt import NEEDS
 from fuzzing.arguments.hostile import VALUES, Hostile
-from fuzzing.arguments.same_numbers import WAYS, Held, is_held
+from fuzzing.arguments.same_numbers import WAYS, Held, is_held, known_ways
 from fuzzing.arguments.judge import TookTooLong, judge, perform, within
 from fuzzing.arguments.table import Call, Lazy
 
@@ -54,7 +54,7 @@ def _ways(call: Call, parameter: str) -> tuple[Held, ...]:
     valid, kinds = call.valid.get(parameter), call.parameters[parameter]
     if isinstance(valid, Lazy):
         valid = valid.value if "array" in kinds else None
-    return WAYS if is_held(valid, kinds) else ()
+    return known_ways() if is_held(valid, kinds) else ()
 
 
 def _is_default(default: Any, value: Hostile) -> bool:

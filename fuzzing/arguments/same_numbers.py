@@ -96,8 +96,13 @@ WAYS = (
     Held("bfloat16", _of_type(ml_dtypes.bfloat16), ml_dtypes.bfloat16, may_be_refused=True),
     Held("JAX", _of_jax(), np.float32, _SINGLE, may_be_refused=True),
     Held("half of JAX", _of_jax(np.float16), np.float16, _SINGLE, may_be_refused=True),
-    *([Held("PyTorch", _of_torch, may_be_refused=True)] if importlib.util.find_spec("torch") else []),
+    Held("PyTorch", _of_torch, may_be_refused=True),
 )
+
+
+def known_ways() -> tuple[Held, ...]:
+    """The ways whose library is installed."""
+    return WAYS if importlib.util.find_spec("torch") else WAYS[:-1]
 
 
 def is_held(valid: Any, kinds: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What optimizers are given in loops of one's own: half precision, empty arrays, no real numbers."""
+"""What optimizers are given in loops of one's own: half precision, and empty arrays."""
 
 from __future__ import annotations
 
