@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from attractor.attention.scaled import Scaled
 from attractor.errors import InvalidInputError
 
 Takes = Literal["single", "real", "any"]
@@ -24,7 +25,8 @@ def on_plain_arrays(
 
     In half precision a memory of gradients would stand still, and there is no decomposition of
     matrices. So half-precision arrays are computed with in single precision, in which memories are
-    kept; steps have the type of the parameters again. Empty arrays take no part.
+    kept; steps have the type of the parameters again. Empty arrays take no part. Gradients with
+    scales of their own are passed on.
 
     Args:
         takes: What the functions are to be given.
@@ -63,6 +65,8 @@ def _plain(argument: str, tree: PyTree, takes: Takes) -> PyTree:
     """The arrays as the functions take them, and none in the place of empty ones."""
 
     def apply(leaf: Any) -> Any:
+        if isinstance(leaf, Scaled):
+            return leaf
         dtype = jnp.result_type(leaf)
         if not jnp.issubdtype(dtype, jnp.floating):
             raise InvalidInputError(
@@ -79,7 +83,7 @@ def _plain(argument: str, tree: PyTree, takes: Takes) -> PyTree:
 
 def _as_narrow(step: Array, like: Any, takes: Takes) -> Array:
     """A step in half precision, where that is what it is added to."""
-    dtype = jnp.result_type(like)
+    dtype = jnp.result_type(like.mantissa if isinstance(like, Scaled) else like)
     return step.astype(dtype) if takes == "single" and _is_narrow(dtype) else step
 
 
