@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -147,3 +148,10 @@ def test_what_is_of_the_right_kind_passes():
     assert checks.one_or_several("a", 1, int) == ([1], False)
     assert checks.one_or_several("a", [1], int) == ([1], True)
     assert checks.check_path("a", "folder/file") == Path("folder/file")
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i8", "<f2", "u1", ml_dtypes.bfloat16])
+def test_a_number_may_be_an_array_without_axes_of_any_type(dtype):
+    assert checks.check_number("rate", np.array(2).astype(dtype)) == 2
+    with pytest.raises(InvalidInputError, match="rate"):
+        checks.check_number("rate", np.array(True))

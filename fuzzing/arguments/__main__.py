@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzzing.arguments", description=__doc__)
     parser.add_argument("packages", nargs="*", help="rooms, such as next_token; all by default")
     parser.add_argument("--only", default="", help="callables whose name holds this text")
+    parser.add_argument("--values", default="", help="values whose names match, such as 'JAX|half'")
     parser.add_argument("--sample", type=int, help="values for each parameter; all by default")
     parser.add_argument("--out", type=Path, help="a file for the counts and findings, as JSON")
     given = parser.parse_args()
@@ -27,7 +29,8 @@ def main() -> int:
         for name, call in CALLS.items()
         if given.only in name and (not given.packages or call.package in given.packages)
     ]
-    found = run(pairs_of(chosen, given.sample))
+    pairs = [one for one in pairs_of(chosen, given.sample) if re.search(given.values, one[2])]
+    found = run(pairs)
     report = _report(found)
     print(_text(report))
     if given.out:

@@ -46,6 +46,12 @@ def _with(entry: float) -> Callable[[Any], np.ndarray]:
     return make
 
 
+def _last(valid: Any) -> np.ndarray:
+    """True at the last entry alone."""
+    size = _array(valid).size
+    return (np.arange(size) == size - 1).reshape(_array(valid).shape)
+
+
 def _as(dtype: Any) -> Callable[[Any], np.ndarray]:
     return lambda valid: _array(valid).astype(dtype)
 
@@ -82,6 +88,8 @@ VALUES = (
     _entry("array of 2**62", lambda valid: np.full(_array(valid).shape, 2**62), "array"),
     _entry("object array", _as(object), "objects"),
     _entry("complex array", _as(np.complex128)),
+    _entry("masked array", lambda valid: np.ma.masked_array(_array(valid), mask=_last(valid))),
+    _entry("list of masked arrays", lambda valid: [np.ma.masked_array(_array(valid))]),
     _entry("array of texts", _as(str), "texts"),
     _entry("array of booleans", _as(bool), "mask"),
     _entry("float16", _as(np.float16), "array"),

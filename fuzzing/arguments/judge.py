@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import io
 import os
@@ -17,11 +18,12 @@ import numpy as np
 
 from attractor.errors import AttractorWarning, FileFormatError, InvalidInputError
 from fuzzing.arguments.hostile import SHAPES, Hostile
+from fuzzing.arguments.same_numbers import Held, difference
 from fuzzing.arguments.table import Call, bound
 
 SECONDS = 10.0
 """The longest that a call may take, of processor time."""
-GOOD = ("refused", "file refused", "answered")
+GOOD = ("refused", "file refused", "answered", "the same answer")
 
 
 class Outcome(NamedTuple):
@@ -40,8 +42,10 @@ class TookTooLong(BaseException):
     """A call did not return in time."""
 
 
-def judge(call: Call, parameter: str, hostile: Hostile) -> Outcome:
+def judge(call: Call, parameter: str, hostile: Hostile | Held) -> Outcome:
     """Calls with one hostile value in the place of a valid one."""
+    if isinstance(hostile, Held):
+        return _judge_held(call, parameter, hostile)
     arguments = call.arguments()
     arguments[parameter] = hostile.make(arguments.get(parameter))
     try:
@@ -62,6 +66,35 @@ def judge(call: Call, parameter: str, hostile: Hostile) -> Outcome:
     if not call.nan and holds_nan(result):
         return Outcome("NaN", f"returned {type(result).__name__}")
     return Outcome("answered")
+
+
+def _judge_held(call: Call, parameter: str, way: Held) -> Outcome:
+    """Whether numbers held otherwise give what a plain array gives, and stay as they were."""
+    arguments = call.arguments()
+    given, plain = way.pair(arguments[parameter])
+    before = copy.deepcopy(given)
+    answers = []
+    for value in (plain, given):
+        try:
+            answers.append(perform(call, call.arguments() | {parameter: value}))
+        except (InvalidInputError, FileFormatError) as error:
+            answers.append(error)
+        except TookTooLong:
+            return Outcome("took too long", f"more than {SECONDS:g} s")
+        except Exception as error:
+            of = "" if answers else " of the plain array"
+            return Outcome("wrong class of error", f"{type(error).__name__}{of}: {error}"[:300])
+    if difference(before, given, 0):
+        return Outcome("written to", "the argument changed")
+    wanted, found = answers
+    if isinstance(found, InvalidInputError):
+        if isinstance(wanted, InvalidInputError) or way.may_be_refused:
+            return Outcome("refused")
+        return Outcome("refused in vain", str(found))
+    if isinstance(wanted, InvalidInputError):
+        return Outcome("accepted", f"of the plain array: {wanted}")
+    apart = difference(found, wanted, way.tolerance)
+    return Outcome("another answer", apart) if apart else Outcome("the same answer")
 
 
 def perform(call: Call, arguments: Mapping[str, Any]) -> Any:

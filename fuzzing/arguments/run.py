@@ -20,9 +20,12 @@ os.environ.setdefault(
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.exempt import NEEDS
 from fuzzing.arguments.hostile import VALUES, Hostile
+from fuzzing.arguments.same_numbers import WAYS, Held, is_held, known_ways
 from fuzzing.arguments.judge import TookTooLong, judge, perform, within
-from fuzzing.arguments.table import Call
+from fuzzing.arguments.table import Call, Lazy
 
+EVERY: dict[str, Hostile | Held] = {value.name: value for value in (*VALUES, *WAYS)}
+"""Values and ways to hold the valid one, by name."""
 BYTES = 6 * 2**30
 """What calls may have of memory, beyond what the process has after its first."""
 HANGS = 60
@@ -40,9 +43,18 @@ def pairs_of(names: list[str], sample: int | None = None) -> list[tuple[str, str
             draw = random.Random(f"{name} {parameter}")
             default = taken[parameter].default
             hostile = [value for value in VALUES if not _is_default(default, value)]
+            hostile += _ways(CALLS[name], parameter)
             chosen = hostile if sample is None else draw.sample(hostile, sample)
             found += [(name, parameter, value.name) for value in chosen]
     return found
+
+
+def _ways(call: Call, parameter: str) -> tuple[Held, ...]:
+    """The ways to hold the valid value of a parameter, if that is an array."""
+    valid, kinds = call.valid.get(parameter), call.parameters[parameter]
+    if isinstance(valid, Lazy):
+        valid = valid.value if "array" in kinds else None
+    return known_ways() if is_held(valid, kinds) else ()
 
 
 def _is_default(default: Any, value: Hostile) -> bool:
@@ -86,7 +98,6 @@ def _watch(pairs: list[tuple[str, str, str]], file: Path) -> str:
 
 def _work(pairs: list[tuple[str, str, str]], file: str, folder: str) -> None:
     """Judges pairs one after another; each is on the disk before the next begins."""
-    values = {value.name: value for value in VALUES}
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     broken: dict[str, str] = {}
     checked = ""
@@ -101,7 +112,7 @@ def _work(pairs: list[tuple[str, str, str]], file: str, folder: str) -> None:
                 checked = name
             outcome = ("the valid call fails", broken.get(name, ""))
             if name not in broken:
-                outcome = judge(call, parameter, values[value])
+                outcome = judge(call, parameter, EVERY[value])
             print(json.dumps([name, parameter, value, *outcome]), file=out)
 
 

@@ -57,7 +57,8 @@ def as_number(value: Any) -> float:
     if isinstance(value, bool):
         return math.nan
     if getattr(value, "shape", None) == ():
-        kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
+        dtype = getattr(value, "dtype", "")
+        kind = getattr(dtype, "name", str(dtype)).removeprefix("torch.")
         real = kind.startswith(("float", "bfloat", "int", "uint"))
     else:
         real = isinstance(value, Real)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.errors import AttractorError, InvalidInputError
+from attractor.errors import AttractorError, InvalidInputError, NotFiniteError
 from attractor.loaded import is_of_loaded
 from attractor.memory import require_memory
 
@@ -67,18 +67,38 @@ _MUCH = 2**30
 """Bytes of an array from which on a copy of it may not fit into memory."""
 
 
-def as_plain(value: Any) -> np.ndarray:
+def check_unmasked(argument: str, value: Any) -> None:
+    """Checks that a value is no masked array of NumPy, whose masked entries may hold anything.
+
+    Raises:
+        InvalidInputError: If it is one.
+    """
+    if is_of_loaded(value, "numpy.ma", "MaskedArray"):
+        raise InvalidInputError(
+            argument,
+            "it is a masked array, whose mask would be lost",
+            "Give array.filled(0), and say what is missing by mask, where there is one",
+        )
+
+
+def as_plain(argument: str, value: Any) -> np.ndarray:
     """A value as NumPy reads it; an array of one object where it is a ragged list.
 
     Tensors of PyTorch are taken out of their graph and off their device.
+
+    Raises:
+        InvalidInputError: If it is a masked array of NumPy, or a list of them.
     """
+    of_each_type = {type(part): part for part in value} if isinstance(value, list | tuple) else {}
+    for part in (value, *of_each_type.values()):
+        check_unmasked(argument, part)
     if is_of_loaded(value, "torch", "Tensor"):
         value = value.detach().cpu()
         if value.is_floating_point() and value.itemsize < 4:  # NumPy knows no bfloat16
             value = value.double()
     try:
         return np.asarray(value)
-    except ValueError:
+    except (ValueError, RuntimeError):  # ragged, or a list of tensors that are in a graph
         return np.asarray(None)
 
 
@@ -97,7 +117,7 @@ def as_float64(
         InvalidInputError: If the values are not real numbers, are not finite or too large, or a
             copy does not fit into memory.
     """
-    array = as_plain(value)
+    array = as_plain(argument, value)
     if array.dtype.kind == "O":
         raise InvalidInputError(
             argument,
@@ -112,13 +132,8 @@ def as_float64(
         )
     _require_memory_for_copy(argument, array)
     result = np.array(array, dtype=np.float64, order="C")
-    if finite and not np.isfinite(result).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
-        raise InvalidInputError(
-            argument,
-            f"the entry at {place} is {result[place]}",
-            "Every entry must be a finite number; use mask for padding",
-        )
+    if finite:
+        finite_where(argument, result)
     if largest < math.inf and (large := np.isfinite(result) & (np.abs(result) > largest)).any():
         place = tuple(int(i) for i in np.argwhere(large)[0])
         raise InvalidInputError(
@@ -128,6 +143,34 @@ def as_float64(
         )
     result.setflags(write=False)
     return result
+
+
+def finite_where(
+    argument: str, array: Float[np.ndarray, "..."], used: Any = True
+) -> Float[np.ndarray, "..."]:
+    """The array, with zeros in the place of NaN and infinity where an entry is not used.
+
+    Args:
+        argument: The name to use in an error.
+        array: Any array of floating point.
+        used: True where an entry is used; broadcasts to the shape of the array.
+
+    Raises:
+        NotFiniteError: If an entry that is used is not a finite number.
+    """
+    lost = ~np.isfinite(array)
+    if not lost.any():
+        return array
+    if (wrong := lost & used).any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise NotFiniteError(
+            argument,
+            f"the entry at {place} is {array[place]}",
+            "Every entry must be a finite number, unless a mask leaves it out",
+        )
+    array = np.where(lost, 0.0, array)
+    array.setflags(write=False)
+    return array
 
 
 def _require_memory_for_copy(argument: str, array: np.ndarray) -> None:
@@ -155,7 +198,7 @@ def as_real(
         InvalidInputError: If the values are not real numbers, or an axis does not fit.
     """
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        array = value
+        array = as_plain(argument, value)
         if array.nbytes > _MUCH:  # a view of one number can be as large as one likes
             _require_memory_for_copy(argument, array)
     else:
@@ -229,7 +272,7 @@ def as_integers(
     Raises:
         InvalidInputError: If they are no integers, one is out of range, or an axis does not fit.
     """
-    array = as_plain(value)
+    array = as_plain(argument, value)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(argument, "not all are integers", "Give integers in an array")
     check_shape(argument, array.shape, shape)

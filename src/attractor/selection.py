@@ -64,7 +64,7 @@ class Selection(Described):
             InvalidInputError: If the shape does not fit, or a position is masked or outside.
         """
         check_kinds(tokens=(tokens, Tokens))
-        array = as_plain(index)
+        array = as_plain("selection", index)
         if array.dtype.kind not in "iu":
             raise InvalidInputError(
                 "selection", f"the data type is {array.dtype}", "Give token positions, integers"

@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused(arrays, change, words):
     [
         ({"query": np.zeros((4, 3))}, "query: the shape is"),
         ({"query": np.zeros((3, 3, 7))}, "projections.query: the shape is"),
-        ({"query": np.full((4, 3, 7), np.inf)}, "query: an entry is not finite"),
+        ({"query": np.full((4, 3, 7), np.inf)}, r"query: the entry at \(0, 0, 0\) is inf"),
         ({"bias": np.zeros((4, 2))}, "bias: the shape is"),
         ({"key": np.zeros((3, 3, 7))}, "projections.key: the shape is"),
         ({"key": np.zeros((2, 4, 7))}, "key: the shape is"),

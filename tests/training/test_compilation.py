@@ -163,6 +163,17 @@ def test_runs_whose_programs_were_let_go_in_between_have_the_same_bits(two_kept)
     assert runs[0].data.identical(runs[3].data)
 
 
+def test_programs_level_off_over_shapes_of_data(monkeypatch):
+    monkeypatch.setattr(compilation, "_kept", collections.OrderedDict())
+    monkeypatch.setattr(compilation, "_MOST_KEPT", 4)  # those of one run
+    client, counts = jax.local_devices()[0].client, []
+    for d in (2, 3, 4):
+        tokens, head = unit_tokens(2, 3, d, seeds=[1])
+        at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=2)
+        counts.append(len(client.live_executables()))
+    assert max(counts) == counts[0] and len(compilation._kept) == 4
+
+
 SHAPES = """
 import itertools, sys
 import attractor as at

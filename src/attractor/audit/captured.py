@@ -12,8 +12,16 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.audit.word import Word
 from attractor.checks import check_count, check_function, check_items, check_kind, shown
-from attractor.errors import InvalidInputError, NotFiniteError
-from attractor.precision import LARGEST, as_float64, as_integers, as_plain, check_shape
+from attractor.errors import InvalidInputError
+from attractor.precision import (
+    LARGEST,
+    as_float64,
+    as_integers,
+    as_plain,
+    check_shape,
+    check_unmasked,
+    finite_where,
+)
 from attractor.records import Described, Rows
 
 
@@ -71,7 +79,7 @@ class Projections:
         if self.key is not None:
             _axes("key", self.key, 3)
             check_shape("key", self.key.shape, ["key_heads", width, "key_hidden"])
-        _check_finite(self, ("query", "bias", "key"))
+        _make_finite(self, "query", "bias", "key")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,7 +93,8 @@ class CapturedLayer:
 
     Attributes:
         queries: Queries, ``(queries, heads, width)``, any scale of the scores included.
-        keys: Keys of every token, ``(queries, key_heads, tokens, width)``.
+        keys: Keys of every token, ``(queries, key_heads, tokens, width)``; zero where they were
+            not finite and are not allowed.
         allowed: Tokens that the model's own mask lets the query attend to, ``(queries, tokens)``.
         attention: The attention that the model itself computed, ``(queries, heads, tokens)``; it
             need not add up to one, where a sink is in the denominator.
@@ -133,7 +142,8 @@ class CapturedLayer:
             raise InvalidInputError(
                 "status", f"it has {len(self.status)} entries for {heads} heads", "Give one a head"
             )
-        _check_finite(self, ("queries", "keys", "attention", "values"))
+        _make_finite(self, "queries", "attention")
+        _make_finite(self, "keys", "values", used=self.allowed[:, None, :, None])
         if self.projections is not None:
             made = check_kind("projections", self.projections, Projections, "Give matrices of each")
             check_shape("projections.query", made.query.shape, [heads, width, "query_hidden"])
@@ -291,7 +301,7 @@ class Captured(Described):
         """
         from scipy.special import softmax
 
-        keys = as_float64("keys", keys, largest=LARGEST)
+        keys = as_float64("keys", keys, finite=False, largest=LARGEST)
         queries = as_float64("queries", queries, largest=LARGEST)
         one = queries.ndim == 2
         if one:
@@ -301,7 +311,7 @@ class Captured(Described):
         check_shape("keys", keys.shape, [count, "key_heads", "tokens", width])
         key_heads, tokens = keys.shape[1:3]
         if values is not None:
-            values = as_float64("values", values)
+            values = as_float64("values", values, finite=False)
             values = values[:, None] if one else values
         allowed = _flags("mask", mask, (count, tokens), True)
         if not allowed.any(-1).all():
@@ -312,6 +322,7 @@ class Captured(Described):
             raise InvalidInputError(
                 "keys", f"{key_heads} key heads do not divide {heads} heads", "Give whole groups"
             )
+        keys = finite_where("keys", keys, allowed[:, None, :, None])
         groups = np.repeat(keys, heads // key_heads, axis=1)
         scores = np.einsum("qhtw,qhw->qht", groups, queries)
         layer = CapturedLayer(
@@ -383,6 +394,7 @@ def worst(
 
 def _axes(name: str, array: np.ndarray, count: int, kind: str = "f") -> tuple[int, ...]:
     check_kind(name, array, np.ndarray, "Give an array")
+    check_unmasked(name, array)
     if array.dtype.kind != kind or array.dtype == np.float16:
         wanted = "true and false" if kind == "b" else "float32 or float64"
         raise InvalidInputError(name, f"it holds {array.dtype}", f"Give {wanted}")
@@ -390,17 +402,16 @@ def _axes(name: str, array: np.ndarray, count: int, kind: str = "f") -> tuple[in
     return array.shape
 
 
-def _check_finite(given: Any, names: Sequence[str]) -> None:
+def _make_finite(given: Any, *names: str, used: Any = True) -> None:
     for name in names:
-        array = getattr(given, name)
-        if array is not None and not np.isfinite(array).all():
-            raise NotFiniteError(name, "an entry is not finite", "Give finite numbers")
+        if (array := getattr(given, name)) is not None:
+            object.__setattr__(given, name, finite_where(name, array, used))
 
 
 def _flags(name: str, value: Any, shape: tuple[int, ...], default: bool) -> np.ndarray:
     if value is None:
         return np.full(shape, default)
-    array = as_plain(value)
+    array = as_plain(name, value)
     if array.dtype != bool:
         raise InvalidInputError(name, f"it holds {array.dtype}", "Give true and false")
     check_shape(name, array.shape, list(shape))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float32, Integer, Key, Shaped, UInt8
 
 from attractor.checks import check_count, check_flags
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_shaped
+from attractor.precision import as_float64, as_plain, as_shaped
 from attractor.randomness import check_key
 
 _BRIGHTEST = 255.0
@@ -52,7 +52,8 @@ def channel_statistics(
 def _pixels(pixels: Any, axes: int) -> Any:
     """Images with at least ``axes`` axes; arrays of JAX may be traced."""
     if not isinstance(pixels, jax.Array):
-        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8:
+        pixels = as_plain("pixels", pixels)
+        if pixels.dtype != np.uint8:
             pixels = as_float64("pixels", pixels, largest=_LARGEST)
     if pixels.ndim < axes or 0 in pixels.shape or (axes == 4 and pixels.ndim != 4):
         named = "(n, height, width, channels)" if axes == 4 else "(..., channels)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from attractor.checks import check_count, check_kinds
+from attractor.checks import check_count, check_kinds, naming
 from attractor.errors import InvalidInputError
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
 from attractor.precision import LARGEST, as_integers, as_shaped
@@ -159,7 +159,8 @@ class InContextCase(ArrayFile, DataSet):
                 "task", f"its loss is {task.loss.name}, which no file holds", "Take one of LOSSES"
             )
         sample = task.sample(check_count("tasks", tasks, _FEWEST_TASKS), longest, seed=seed)
-        sigma = task.sub_gaussian_parameters(sigmas, seed=seed)
+        with naming(count="sigmas"):
+            sigma = task.sub_gaussian_parameters(sigmas, seed=seed)
         arrays: dict[str, Any] = {
             "prompts": sample.prompts,
             "queries": sample.queries,

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attractor.attention import LinearHead
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.precision import as_float64, finite_where
 from attractor.tokens import Tokens
 
 
@@ -39,16 +39,11 @@ def tokens_from_scores(rows: Tokens, scores: Any) -> Tokens:
             f"Give {per_sequence}"
             + (f", or {per_query} with scores for each query" if per_query[-2] > 1 else ""),
         )
-    attended = rows.mask.any(-2) if array.ndim < len(per_query) else rows.mask
-    wrong = attended & ~np.isfinite(array)
-    if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InvalidInputError(
-            "scores",
-            f"the entry at {place} is {array[place]}",
-            "Every token that may be attended to needs a finite score; use mask for padding",
-        )
-    values = np.where(attended, array, 0.0)[..., None]
+    used = rows.mask if rows.weights is None else rows.mask & (rows.weights > 0)[..., None]
+    attended = rows.mask
+    if array.ndim < len(per_query):
+        used, attended = used.any(-2), attended.any(-2)
+    values = np.where(attended, finite_where("scores", array, used), 0.0)[..., None]
     if values.ndim == rows.keys.ndim:
         return _with_values(rows, values)
     *lead, n, K, T = per_query

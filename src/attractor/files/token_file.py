@@ -302,7 +302,7 @@ def _refuse_beside(
 
 
 def _tokens(arrays: Mapping[str, np.ndarray]) -> Tokens:
-    keys = as_float64("keys", arrays["keys"])
+    keys = as_float64("keys", arrays["keys"], finite=False)
     for name in ("mask", "rows"):
         if name in arrays and arrays[name].dtype != np.bool_:
             raise InvalidInputError(
@@ -428,7 +428,7 @@ def _mark_padding(weights: np.ndarray) -> bool:
 
 
 def _rectangular(argument: str, value: Any) -> np.ndarray:
-    array = as_plain(value)
+    array = as_plain(argument, value)
     if array.dtype.kind == "O":
         raise InvalidInputError(argument, f"{shown(value)} is no array", "Give one of numbers")
     return array

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard, TypeVar
 
+import numpy as np
 from jaxtyping import Float
 
+from attractor.checks import shown
+from attractor.errors import InvalidInputError
+from attractor.precision import check_unmasked
+
 _Kind = TypeVar("_Kind", bound="Geometry")
+
+_NORMS = ("norm", "dual_norm")
+_MAPS = ("steepest_descent_direction", "mirror_map", "inverse_mirror_map")
 
 
 class Geometry(abc.ABC):
@@ -20,6 +30,8 @@ class Geometry(abc.ABC):
     Formulas are written against the array-API standard: they take arrays of NumPy, JAX or any
     other library that has ``__array_namespace__`` and return arrays of the same kind. The last
     two axes are the matrix; those before are batch. A matrix with NaN gives NaN and harms no other.
+    Half precision is computed with in single, integers are in double. A matrix without entries has
+    the norm zero.
 
     Attributes:
         name: Identity: two geometries of the same name are equal, whatever their classes.
@@ -32,6 +44,12 @@ class Geometry(abc.ABC):
     unique: bool
     unitarily_invariant: bool
     spelling: ClassVar[str]
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        """Has the formulas of the class checked and given numbers that they can compute with."""
+        super().__init_subclass__(**further)
+        for name in {*_NORMS, *_MAPS} & {*vars(cls)}:
+            setattr(cls, name, _on_matrices(vars(cls)[name], reduces=name in _NORMS))
 
     @classmethod
     @abc.abstractmethod
@@ -115,6 +133,44 @@ class Geometry(abc.ABC):
     def __hash__(self) -> int:
         """Agrees with equality."""
         return hash(self.name)
+
+
+def _on_matrices(formula: Callable[..., Any], reduces: bool) -> Callable[..., Any]:
+    """A formula for matrices of any real numbers, empty ones among them."""
+
+    @functools.wraps(formula)
+    def checked(self: Geometry, *matrix: Any, **named: Any) -> Any:
+        (W,) = (*matrix, *named.values())
+        dtype = getattr(W, "dtype", None)
+        if not isinstance(dtype, np.dtype) and hasattr(W, "__array_namespace__"):
+            return formula(self, W)  # of PyTorch, say
+        wide = _wide(W, dtype)
+        if not W.size:
+            return wide.sum((-2, -1)) if reduces else W
+        found = formula(self, wide)
+        narrow = wide.dtype != dtype and dtype.kind not in "iub"
+        return found.astype(dtype) if narrow and not reduces else found
+
+    return checked
+
+
+def _wide(W: Any, dtype: Any) -> Any:
+    """Matrices in floating point of single precision at least.
+
+    Raises:
+        InvalidInputError: If they are none, or not of real numbers.
+    """
+    remedy = "Give an array of real numbers of NumPy or JAX, with two axes at least"
+    if not isinstance(dtype, np.dtype) or W.ndim < 2:
+        raise InvalidInputError("W", f"it is {shown(W)}", remedy)
+    check_unmasked("W", W)
+    if dtype.kind in "iub":
+        return W.astype(float)
+    if dtype.kind == "f" and dtype.itemsize >= 4:
+        return W
+    if "float" not in dtype.name:
+        raise InvalidInputError("W", f"the data type is {dtype.name}, not real numbers", remedy)
+    return W.astype(np.float32)
 
 
 class OneGeometry(Geometry):

@@ -14,7 +14,7 @@ from attractor.checks import check_choice, check_items, check_kind, check_text
 from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.geometry._lengths import ordinary_factor
 from attractor.memory import require_memory
-from attractor.precision import as_float64, as_plain, as_real, check_broadcast
+from attractor.precision import as_float64, as_plain, as_real, check_broadcast, finite_where
 from attractor.records import Described, Rows
 from attractor.selection import Selection
 from attractor.tokens import Tokens
@@ -100,7 +100,8 @@ class MarginProblem(Described):
         Raises:
             InvalidInputError: If shapes do not fit or entries are not finite real numbers.
         """
-        left, right = as_float64("left", left), as_float64("right", right)
+        left = as_float64("left", left, finite=False)
+        right = as_float64("right", right, finite=False)
         for name, array, letter in (("left", left, "d"), ("right", right, "e")):
             if array.ndim not in (2, 3) or array.shape[-1] == 0:
                 raise InvalidInputError(
@@ -115,12 +116,14 @@ class MarginProblem(Described):
                 f"the shape is {right.shape}, but left has {left.shape}",
                 f"Give one vector a constraint: {(*rows, 'e')}",
             )
+        present = _spread("present", _flags("present", present), rows)
+        bounds = _spread("bounds", as_float64("bounds", bounds, finite=False), rows)
         fields: dict[str, Any] = {
-            "left": left,
-            "right": right,
-            "bounds": _spread("bounds", as_float64("bounds", bounds), rows),
+            "left": finite_where("left", left, present[..., None]),
+            "right": finite_where("right", right, present[..., None]),
+            "bounds": finite_where("bounds", bounds, present),
             "equality": _spread("equality", _flags("equality", equality), rows),
-            "present": _spread("present", _flags("present", present), rows),
+            "present": present,
         }
         for name, numbers in (("sequence", sequence), ("query", query), ("token", token)):
             fields[name] = None if numbers is None else _spread(name, _numbers(name, numbers), rows)
@@ -442,7 +445,7 @@ def tokens_of(
 
 def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
     """A copy as booleans."""
-    array = as_plain(value)
+    array = as_plain(argument, value)
     if array.dtype != bool:
         raise InvalidInputError(
             argument, f"the data type is {array.dtype}", "Give booleans: True or False"
@@ -452,7 +455,7 @@ def _flags(argument: str, value: Any) -> Bool[np.ndarray, "..."]:
 
 def _numbers(argument: str, value: Any) -> Int[np.ndarray, "..."]:
     """Numbers of sequences, queries or tokens; -1 in empty slots."""
-    array = as_plain(value)
+    array = as_plain(argument, value)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(
             argument, f"the data type is {array.dtype}", "Give integers, counted from 0"

@@ -38,7 +38,7 @@ def relaxed_problem(tokens: Tokens, selection: Selection, supports: Any) -> Marg
     """
     check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection))
     rows = tokens.mask.shape[:-1]
-    given = as_plain(supports)
+    given = as_plain("supports", supports)
     if rows[-1] == 1 and given.shape == rows[:-1]:
         given = given[..., None]
     if given.shape != rows or given.dtype != bool:

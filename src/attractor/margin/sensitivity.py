@@ -113,7 +113,7 @@ class Sensitivity(Plotted, Summary):
                 "its problem does not come from a selection of tokens",
                 "Build the problem by MarginProblem.from_selection",
             )
-        positions = np.atleast_1d(as_plain(query_positions))
+        positions = np.atleast_1d(as_plain("query_positions", query_positions))
         length, per_sequence = self.keys.shape[-2], self.queries.shape[-2]
         fits = positions.dtype.kind in "iu" and positions.shape == (per_sequence,)
         if not fits or self.keys.shape[-1] != self.queries.shape[-1]:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from attractor.checks import check_kind, check_kinds
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
-from attractor.precision import as_plain
+from attractor.precision import as_plain, finite_where
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,6 @@ class Examples:
             raise InvalidInputError(
                 "inputs", f"their shape is {inputs.shape}", "Give one row for each example"
             )
-        if inputs.dtype.kind == "f" and not np.isfinite(inputs).all():
-            raise InvalidInputError("inputs", "some are not finite", "Give finite numbers")
         if labels.shape != inputs.shape[:1]:
             raise InvalidInputError(
                 "labels", f"their shape is {labels.shape}", f"Give {len(inputs)}, one an example"
@@ -51,17 +49,18 @@ class Examples:
             raise InvalidInputError(
                 "labels", "some are no numbers of classes", "Give integers from 0"
             )
-        self._put("inputs", inputs)
         self._put("labels", labels.astype(np.int32))
         if self.mask is None:
+            self._put("inputs", _finite(inputs, True))
             return
-        mask = as_plain(self.mask)
+        mask = as_plain("mask", self.mask)
         if mask.dtype != bool or mask.shape != inputs.shape[:2]:
             raise InvalidInputError(
                 "mask",
                 f"it is an array of {mask.dtype} of shape {mask.shape}",
                 f"Give booleans of shape {inputs.shape[:2]}, true at real tokens",
             )
+        self._put("inputs", _finite(inputs, mask.reshape(*mask.shape, *(1,) * (inputs.ndim - 2))))
         self._put("mask", mask)
 
     @classmethod
@@ -81,7 +80,7 @@ class Examples:
         Raises:
             InvalidInputError: If the arrays do not belong together.
         """
-        counts, shape = as_plain(lengths), as_plain(inputs).shape
+        counts, shape = as_plain("lengths", lengths), as_plain("inputs", inputs).shape
         tokens = shape[1] if len(shape) == 2 else 0
         if counts.dtype.kind not in "iu" or counts.shape != shape[:1]:
             raise InvalidInputError(
@@ -154,8 +153,12 @@ class ClassificationData:
         }
 
 
+def _finite(inputs: np.ndarray, used: Any) -> np.ndarray:
+    return finite_where("inputs", inputs, used) if inputs.dtype.kind == "f" else inputs
+
+
 def _plain(argument: str, value: Any, kinds: str = "fiu") -> np.ndarray:
-    seen = as_plain(value)
+    seen = as_plain(argument, value)
     if seen.dtype.kind == "O":
         raise InvalidInputError(
             argument, "they form no rectangular array", "Pad rows to one length"

@@ -293,7 +293,7 @@ def word_lists(argument: str, given: Any) -> list[list[Any]]:
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, "n"]:
     """Integers in one row."""
-    array = as_plain(values)
+    array = as_plain(argument, values)
     if array.dtype == object:
         numbers = array.ravel().tolist()
         if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers):

@@ -216,5 +216,5 @@ def _gaussian(
 def _within(record: Any, steps: int) -> Any:
     if record is None:
         return None
-    requested = np.atleast_1d(as_plain(record))
+    requested = np.atleast_1d(as_plain("record", record))
     return requested[requested <= steps] if requested.dtype.kind in "iu" else record

@@ -179,7 +179,7 @@ def _check_array(
     name: str, value: Any, arrays: list[re.Match[str]], sizes: dict[str, int], row: str = ""
 ) -> None:
     """Refuses an array of other numbers or another shape; axes of one name have one size."""
-    array = as_plain(value)
+    array = as_plain(name, value)
     kinds = {kind: axes.split() for kind, axes in (found.groups() for found in arrays)}
     kind = {"b": "Bool", "i": "Int", "u": "Int"}.get(array.dtype.kind, "Float")
     if kind not in kinds and not (kind == "Int" and "Float" in kinds):

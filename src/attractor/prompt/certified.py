@@ -13,6 +13,7 @@ from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.margin.certificate import proven_margins
 from attractor.margin.solution import Solution
+from attractor.precision import as_float64
 from attractor.prompt.concentration import RowConcentration, as_broadcasting, of_gaps
 from attractor.records import Rows, Summary
 
@@ -70,6 +71,7 @@ class CertifiedConcentration(Summary):
         Raises:
             InvalidInputError: If it is outside, or does not fit the rows.
         """
+        probability = as_float64("probability", probability)
         enough = self.rows.inverse_temperature_for(probability)
         reached = np.isfinite(enough)
         low, high = np.zeros_like(enough), self.norm * np.where(reached, enough, 0)

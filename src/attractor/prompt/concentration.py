@@ -182,7 +182,7 @@ def row_concentration(
 
 
 def _fitting(mask: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "*rows token"]:
-    array = as_plain(mask)
+    array = as_plain("mask", mask)
     if array.dtype != bool:
         raise InvalidInputError("mask", f"the data type is {array.dtype}", "Give booleans")
     check_broadcast("mask", array.shape, shape)

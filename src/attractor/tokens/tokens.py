@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.checks import is_whole, shown
 from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_real, check_broadcast
+from attractor.precision import as_float64, as_real, check_broadcast, finite_where
 from attractor.records import Described, Rows
 from attractor.tokens.validation import (
     check_instance_numbers,
@@ -93,18 +93,21 @@ class Tokens(Described):
             values: ``(n, T, v)``; default: the keys.
             weights: ``(n,)`` or ``(n, K)``; rows of weight zero only fill up. Default: all alike.
             rows: ``(n,)`` or ``(n, K)``; False or 0 where a query is padding, which is left out:
-                it has weight zero and needs no token to attend to. Default: none is.
+                it has weight zero and needs no token to attend to. Default: none is. What mask and
+                rows leave out may be NaN.
             instance_numbers: ``(instances,)`` distinct integers; default: 0, 1, 2, ...
 
         Raises:
-            InvalidInputError: If an array has the wrong shape or type, holds NaN or infinity, a
-                query has no token to attend to, or no query anywhere has two.
+            InvalidInputError: If an array has the wrong shape or type, holds NaN or infinity where
+                mask and rows leave nothing out, a query has no token to attend to, or no query
+                anywhere has two.
         """
-        keys = check_keys(as_float64("keys", keys))
+        keys = check_keys(as_float64("keys", keys, finite=False))
         lead, (n, length) = keys.shape[:-3], keys.shape[-3:-1]
-        queries = check_queries(as_float64("queries", queries), lead, n)
+        queries = check_queries(as_float64("queries", queries, finite=False), lead, n)
         per_sequence = queries.shape[-2]
-        values = keys if values is None else as_float64("values", values)
+        same = values is None
+        values = keys if same else as_float64("values", values, finite=False)
         if values.ndim != keys.ndim or values.shape[:-1] != keys.shape[:-1] or not values.shape[-1]:
             raise InvalidInputError(
                 "values",
@@ -112,14 +115,20 @@ class Tokens(Described):
                 f"Give {(*keys.shape[:-1], 'v')}: one vector for every token",
             )
         shape = (*lead, n, per_sequence, length)
-        rows = None if rows is None else check_rows(rows, shape[:-1])
-        mask = check_mask(mask, shape, rows)
+        padded = rows is not None
+        rows = check_rows(rows, shape[:-1]) if padded else np.ones(shape[:-1], dtype=bool)
+        mask = check_mask(mask, shape, rows if padded else None)
+        attended = (mask & rows[..., None]).any(-2)[..., None]
+        keys = finite_where("keys", keys, attended)
+        values = keys if same else finite_where("values", values, attended)
+        queries = finite_where("queries", queries, rows[..., None])
         if labels is not None:
-            labels = check_labels(as_float64("labels", labels), (*lead, n, per_sequence))
+            labels = check_labels(as_float64("labels", labels, finite=False), shape[:-1])
+            labels = finite_where("labels", labels, rows)
         if weights is not None:
-            weights = check_weights(as_float64("weights", weights), (*lead, n, per_sequence))
-        if rows is not None and not rows.all():
-            weights = check_weights(rows * (1.0 if weights is None else weights), rows.shape)
+            weights = check_weights(as_float64("weights", weights, finite=False), rows)
+        if not rows.all():
+            weights = check_weights(rows * (1.0 if weights is None else weights), rows)
         numbers = check_instance_numbers(instance_numbers, lead[0] if lead else 1)
         fields = dict(keys=keys, queries=queries, values=values, labels=labels, weights=weights)
         for name, array in (fields | {"mask": mask}).items():
@@ -148,7 +157,7 @@ class Tokens(Described):
         Raises:
             InvalidInputError: If there is no token at that position.
         """
-        keys = check_keys(as_float64("keys", keys))
+        keys = check_keys(as_float64("keys", keys, finite=False))
         length = keys.shape[-2]
         if not is_whole(query_position) or not -length <= query_position < length:
             raise InvalidInputError(
@@ -176,7 +185,7 @@ class Tokens(Described):
         Raises:
             InvalidInputError: If ``weights`` does not fit the tokens.
         """
-        values = as_float64("keys", keys)
+        values = as_float64("keys", keys, finite=False)
         projected = values
         if weights is not None:
             weights = as_float64("weights", weights)
@@ -203,7 +212,7 @@ class Tokens(Described):
         Raises:
             InvalidInputError: If padding comes before a token, or shapes do not fit.
         """
-        keys = check_keys(as_float64("keys", keys))
+        keys = check_keys(as_float64("keys", keys, finite=False))
         length = keys.shape[-2]
         check_mask_size("keys", (*keys.shape[:-2], length, length))
         admissible = np.tri(length, dtype=bool)
@@ -213,6 +222,10 @@ class Tokens(Described):
                 raise InvalidInputError(
                     "mask", "padding stands before a token", "Pad causal sequences at the end"
                 )
+            keys = finite_where("keys", keys, real[..., None])
+            if labels is not None:  # a row of padding is that of the first position once more
+                labels = check_labels(as_float64("labels", labels, finite=False), real.shape)
+                labels = np.where(real | np.isfinite(labels), labels, labels[..., :1])
             first_only = np.arange(length) == 0
             admissible = np.where(real[..., :, None], admissible, first_only)
         else:

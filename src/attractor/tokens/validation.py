@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from attractor.errors import InvalidInputError
 from attractor.memory import require_memory
-from attractor.precision import as_plain
+from attractor.precision import as_plain, finite_where
 
 
 def check_keys(keys: Float[np.ndarray, "..."]) -> Float[np.ndarray, "*instances n T d"]:
@@ -68,7 +68,7 @@ def as_mask(argument: str, mask: Any) -> Bool[np.ndarray, "..."]:
     Raises:
         InvalidInputError: If they are anything else.
     """
-    array = as_plain(mask)
+    array = as_plain(argument, mask)
     if array.dtype.kind not in "bui" or not np.isin(array, (0, 1)).all():
         raise InvalidInputError(
             argument, f"the data type is {array.dtype}", "Give booleans, or the integers 0 and 1"
@@ -138,11 +138,16 @@ def _with_query_axis(
 
 
 def check_weights(
-    weights: Float[np.ndarray, "..."], shape: tuple[int, ...]
+    weights: Float[np.ndarray, "..."], rows: Bool[np.ndarray, "*instances sequence query"]
 ) -> Float[np.ndarray, "*instances sequence query"]:
-    """Gives the weights of rows their axis of queries, and a mean of one in every instance."""
-    weights, expected = _with_query_axis(weights, shape)
-    if weights.shape != shape or (weights < 0).any():
+    """Gives the weights of rows their axis of queries, and a mean of one in every instance.
+
+    Those of rows that are padding may be anything.
+    """
+    weights, expected = _with_query_axis(weights, rows.shape)
+    if weights.shape == rows.shape:
+        weights = finite_where("weights", weights, rows)
+    if weights.shape != rows.shape or (weights < 0).any():
         raise InvalidInputError(
             "weights",
             f"the shape is {weights.shape}, or one is negative",
@@ -158,7 +163,7 @@ def check_instance_numbers(numbers: Any, count: int) -> Int[np.ndarray, "instanc
     """Numbers the instances, where the user has not."""
     if numbers is None:
         return read_only(np.arange(count))
-    array = as_plain(numbers)
+    array = as_plain("instance_numbers", numbers)
     if array.shape != (count,) or array.dtype.kind not in "iu" or len(np.unique(array)) != count:
         raise InvalidInputError(
             "instance_numbers",

@@ -36,7 +36,7 @@ def check_scale(
     if initial is None or isinstance(initial, Mapping):
         return None
     shapes = parameterization.shapes(tokens.key_dimension, tokens.query_dimension)
-    given = as_plain(initial)
+    given = as_plain("initial", initial)
     several = given.ndim == 1 and all(len(shape) > 1 for shape in shapes.values())
     if given.dtype.kind not in "iuf" or not (given.ndim == 0 or several):
         return None

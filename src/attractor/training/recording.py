@@ -30,7 +30,7 @@ def record_steps(steps: int, record: Any = None) -> Int[np.ndarray, "records"]:
         chosen = np.concatenate([[0], np.rint(spread).astype(np.int64)])
     else:
         require_memory_for_list("record", record, each=40)
-        chosen = np.atleast_1d(as_plain(record))
+        chosen = np.atleast_1d(as_plain("record", record))
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
             raise InvalidInputError("record", f"{record!r} is not a list of steps", "Give integers")
         if chosen.min() < 0 or chosen.max() > steps:

@@ -78,3 +78,12 @@ def test_outside_the_table_is_an_error_or_nan(table):
 def test_impossible_tables_are_refused(largest):
     with pytest.raises(InvalidInputError, match="largest_deviation"):
         error_table(10, largest_deviation=largest)
+
+
+@pytest.mark.parametrize("kind", [">f8", "<f4", list])
+def test_deviations_may_be_held_in_any_way(table, kind):
+    plain = np.array([0.5, 1.0])
+    held = plain.tolist() if kind is list else plain.astype(kind)
+    for name in ("output_error", "mean_output", "output_second_moment"):
+        found = getattr(table, name)(held)
+        np.testing.assert_array_equal(found, getattr(table, name)(plain))

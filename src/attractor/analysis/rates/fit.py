@@ -181,7 +181,7 @@ def _checked_exclusions(
     """The trials that are left out for each reason."""
     found = {}
     for reason, mask in excluded.items():
-        array = as_plain(mask)
+        array = as_plain("excluded", mask)
         if array.dtype != bool or array.shape not in (trials, trials or (1,)):
             raise InvalidInputError(
                 "excluded",

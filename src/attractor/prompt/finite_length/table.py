@@ -66,13 +66,13 @@ class ErrorTable(eqx.Module):
         return self._beside_lengths(score_deviation) * slope
 
     def _beside_lengths(self, score_deviation: ArrayLike) -> Float[Array, "..."]:
-        s = jnp.asarray(score_deviation)
+        s = _as_jax(score_deviation)
         return s.reshape(*s.shape, *(1,) * self.lengths.ndim)
 
     def _spline(self, function: int, score_deviation: ArrayLike) -> Float[Array, "..."]:
         if not isinstance(score_deviation, Tracer):
             self._check(as_float64("score_deviation", score_deviation, finite=False))
-        s = jnp.asarray(score_deviation)
+        s = _as_jax(score_deviation)
         coefficients = jnp.asarray(self.coefficients)[function]
         inside = (s >= 0) & (s <= self.largest_deviation)
         scaled = jnp.where(inside, s, 0) / _SPACING
@@ -94,6 +94,13 @@ class ErrorTable(eqx.Module):
                 f"0 to {self.largest_deviation:g}",
                 "Build the table with a larger largest_deviation, or give deviations inside it",
             )
+
+
+def _as_jax(score_deviation: ArrayLike) -> Array:
+    """Deviations as JAX holds them, which knows no other order of bytes than the machine's own."""
+    if isinstance(score_deviation, Array):
+        return score_deviation
+    return jnp.asarray(as_float64("score_deviation", score_deviation, finite=False))
 
 
 def spline_values(

@@ -36,8 +36,8 @@ def checked(argument: str, value: Any, axes: tuple[str, ...], *, batched: bool =
     if not isinstance(value, jax.Array):
         array = as_float64(argument, value, largest=LARGEST)
     else:
-        floating = jnp.issubdtype(value.dtype, jnp.floating)
-        array = value if floating else value.astype(float)
+        floating = jnp.issubdtype(value.dtype, jnp.floating) and value.dtype.itemsize >= 4
+        array = value if floating else value.astype(float)  # half precision has no decompositions
         if not traced(array):
             as_float64(argument, array, largest=LARGEST)
     fits = array.ndim >= len(axes) if batched else array.ndim == len(axes)

@@ -335,7 +335,7 @@ def _tensor(argument: str, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         tensor = value.detach().cpu()
     else:
-        array = as_plain(value)
+        array = as_plain(argument, value)
         if array.dtype.kind not in "fiub":
             raise InvalidInputError(argument, f"it holds {array.dtype}", "Give numbers")
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -94,7 +94,7 @@ def _even_logarithms(last: float) -> Float[np.ndarray, "records"]:
 
 def _chosen(record: Any, first: float, last: float) -> Float[np.ndarray, "records"]:
     require_memory_for_list("record", record, each=48)
-    values = np.atleast_1d(as_plain(record))
+    values = np.atleast_1d(as_plain("record", record))
     if values.ndim != 1 or values.dtype.kind not in "fiu" or values.size == 0:
         raise InvalidInputError("record", f"{record!r} is not a list of numbers", "Give numbers")
     if np.isnan(values).any() or values.min() < first or values.max() > last:

@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 from attractor.checks import check_flag
 from attractor.geometry import Lp
 from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
-from attractor.training.optimizers.optimizer import Optimizer, declare
+from attractor.training.optimizers.optimizer import Optimizer
 from attractor.training.optimizers.registry import register_optimizer
 from attractor.training.optimizers.rescaled_state import with_rescaled_state
 
@@ -88,7 +88,10 @@ def _adam(
         settings["bias_correction"] = False
     declared = {"settings": settings, "weight_decay": weight_decay}
     if not is_zero(eps):
-        return declare(transformation, geometry=None, name="Adam", **declared)
+        plain = optax.with_extra_args_support(transformation)
+        return Optimizer(
+            *plain, geometry=None, gradient_scale="absolute", name="Adam", **declared
+        )
     return with_rescaled_state(
         transformation, geometry=Lp(math.inf), by="entry", name="Adam, eps = 0", **declared
     )

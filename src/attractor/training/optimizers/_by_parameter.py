@@ -168,6 +168,7 @@ def _made(parts: Parts) -> HybridOptimizer:
         },
         needs=frozenset[str]().union(*(part.needs for part in parts.values())),
         of_singular_values=any(part.of_singular_values for part in parts.values()),
+        takes="any",
     )
     hybrid.parts = parts
     return hybrid

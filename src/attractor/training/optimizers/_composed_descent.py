@@ -125,10 +125,10 @@ def _factors(tree: PyTree) -> KeyQueryFactors:
         InvalidInputError: If they are something else.
     """
     inner = tree.attention if isinstance(tree, Parameters) and tree.head is None else tree
-    if not isinstance(inner, KeyQueryFactors):
+    if not isinstance(inner, KeyQueryFactors) or inner.K is None or inner.Q is None:
         raise InvalidInputError(
             "parameterization",
-            "what is trained is not keys and queries alone",
+            "what is trained is not keys and queries alone, or they are empty",
             "Give 'KQ' with a fixed head; in a loop of your own, KeyQueryFactors(K, Q)",
         )
     return inner

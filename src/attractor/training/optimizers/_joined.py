@@ -103,6 +103,7 @@ def _joined(inner: Optimizer) -> Optimizer:
         settings=inner.settings,
         retract=None if retract is None else retracted,
         log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
+        takes="any",
         **declared,
     )
     found.weight_decay = inner.weight_decay  # which the optimizer itself adds

@@ -180,4 +180,5 @@ def _mirror_descent(
         weight_decay=weight_decay,
         steps_by_array=normalize and per_factor,
         of_singular_values=not callable(p) and family(p) in SINGULAR_POWERS,
+        takes="real",
     )

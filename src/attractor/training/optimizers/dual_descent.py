@@ -161,14 +161,7 @@ class DualDescent(NamedTuple):
 
 def _image(geometry: Lp | Schatten, leaf: Array | np.ndarray) -> Float[Array, "..."]:
     """The mirror image of an array, in single precision at least."""
-    dtype = jnp.result_type(leaf)
-    if not jnp.issubdtype(dtype, jnp.floating):
-        raise InvalidInputError(
-            "params",
-            f"mirror descent moves real numbers, not {dtype}",
-            "Leave such arrays out, with equinox.partition or optax.masked",
-        )
-    master = jnp.asarray(leaf, jnp.promote_types(dtype, jnp.float32))
+    master = jnp.asarray(leaf, jnp.promote_types(jnp.result_type(leaf), jnp.float32))
     return on_matrices(geometry.mirror_map, master)
 
 

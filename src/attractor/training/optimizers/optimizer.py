@@ -36,6 +36,7 @@ from attractor.training.optimizers.hyperparameters import (
     hyperparameters as as_data,
     is_zero,
 )
+from attractor.training.optimizers.plain_arrays import Takes, on_plain_arrays
 from attractor.training.optimizers.schedules import Schedule
 
 GradientScale = Literal[
@@ -105,6 +106,10 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         of_factors: Whether keys and queries are what it trains, and nothing else.
         matrix_geometry: The norm of their product W whose steepest descent it is, or None where
             that follows from ``geometry``, or no such norm is known.
+
+    In a loop of one's own, half-precision parameters are computed with in single precision, in
+    which memories are kept; integers and complex numbers are refused. What was declared sees arrays
+    as they come.
     """
 
     geometry: Geometry | None
@@ -142,9 +147,11 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         of_singular_values: bool = False,
         of_factors: bool = False,
         matrix_geometry: Geometry | None = None,
+        takes: Takes = "single",
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
-        optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
+        pair = on_plain_arrays(takes, init, _with_decay(update, weight_decay))
+        optimizer = super().__new__(cls, *pair)
         optimizer._undecayed = update
         optimizer.geometry = geometry
         optimizer.gradient_scale = gradient_scale
@@ -373,6 +380,7 @@ def declare(
         name=name,
         settings=settings or {},
         weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
+        takes="any",
     )
 
 

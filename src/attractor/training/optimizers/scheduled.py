@@ -104,6 +104,7 @@ def scheduled(
         update,
         settings=settings,
         retract=retract and (lambda parameters, state: retract(parameters, state.memory)),
+        takes="any",
         **declared.declared,
     )
     optimizer.weight_decay = schedules.get("weight_decay", declared.weight_decay)
