@@ -73,12 +73,12 @@ def test_an_audit_keeps_its_capture_and_finished_heads(run, run_json, tmp_path, 
     few = ("--heads", "1.0,1.1", "--draws", 19, "--out", "report")
     result = run("audit", "model", "texts.txt", *few)
     assert result.exit_code == 130 and "the same command goes on" in result.stderr
-    assert captured == ["model"] and len(list(tmp_path.glob(".report.kept-*"))) == 1
+    assert captured == ["model"] and len(list(tmp_path.glob(".report.unfinished-*"))) == 1
     run("audit", "model", "texts.txt", *few, "--seed", 1)
     assert captured == ["model", "model"], "another command must not find the capture"
-    assert len(list(tmp_path.glob(".report.kept-*"))) == 2
+    assert len(list(tmp_path.glob(".report.unfinished-*"))) == 2
     result = run("audit", "model", "texts.txt", *few)
     assert result.exit_code == 0, result.output
     assert captured == ["model", "model"] and "model is captured" in result.output
     assert len(written) == 3 and written[2] != written[0]
-    assert not list(tmp_path.glob(".report.kept-*"))
+    assert not list(tmp_path.glob(".report.unfinished-*"))

@@ -18,7 +18,7 @@ from attractor.cli.documents import check_documents, read_documents
 from attractor.cli.model_shape import ModelShape
 from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
-from attractor.cli.session import session
+from attractor.cli.session import LONG, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
 from attractor.storage import Input, OutputFolder, check_paths, kept_beside
@@ -186,6 +186,12 @@ def audit(
                 count = shape.count(wanted_layers, wanted_heads)
                 work = expected_work(count, documents or DOCUMENTS, length or LENGTH, draws)
                 current.takes(*work, out)
+                if work[1] >= LONG:
+                    current.say(
+                        "Interrupted, the same command goes on from what is done."
+                        if out or store
+                        else "Interrupted, nothing is kept without --out or --store."
+                    )
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
                 if len(shown) < 2 * LEAST_DOCUMENTS:
                     current.say(

@@ -30,7 +30,8 @@ def read_text(
     """Reads one sentence a line, in UTF-8, with white space between tokens.
 
     The file is read a block at a time, and token numbers are all that is kept. What ends a line
-    says ``read_text_blocks``. Empty lines are skipped, and so are sentences of one token, which hold no sample.
+    says ``read_text_blocks``. Empty lines are skipped, and so are sentences of one token, which
+    hold no sample.
 
     Args:
         file: The file.

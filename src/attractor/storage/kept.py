@@ -1,7 +1,7 @@
 """What a long command is done with, kept beside its output until that is written.
 
-``.NAME.kept-XXXXXXXXXXXX`` is named by what was asked for, so that the same command finds it again
-and another one does not.
+``.NAME.unfinished-XXXXXXXXXXXX`` is named by what was asked for, so that the same command finds it
+again and another one does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attractor.storage.locks import locked
 from attractor.storage.markers import CHECKPOINT
 from attractor.storage.owned import owned_folder
 
-_KEPT = ".kept-"
+_UNFINISHED = ".unfinished-"
 _LONGEST = 150
 """Letters of a name that are repeated in the name of the folder."""
 
@@ -50,7 +50,7 @@ def kept_beside(
         return
     target = Path(os.path.realpath(destination))
     text = json.dumps(asked, indent=1, sort_keys=True, default=str) + "\n"
-    name = f".{target.name[:_LONGEST]}{_KEPT}"
+    name = f".{target.name[:_LONGEST]}{_UNFINISHED}"
     own = target.parent / f"{name}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     with owned_folder(own, CHECKPOINT, argument="out") as folder:
         if not (folder / CHECKPOINT).exists():
