@@ -219,3 +219,21 @@ def test_the_terminal_says_in_a_few_lines_what_the_report_says_in_many(run, conf
     result = run("corpus", conflicting)
     assert result.exit_code == 0 and len(result.stdout.splitlines()) < 25
     assert "All of it in words, with examples and pictures: attractor corpus" in result.stdout
+
+
+def test_a_corpus_of_one_long_line_has_every_answer(run_json, tmp_path):
+    words = np.random.default_rng(0).integers(0, 10, 16_000)
+    (tmp_path / "line.txt").write_text(" ".join(map(str, words)))
+    found, result = run_json("corpus", tmp_path / "line.txt")
+    assert result.exit_code == 0, result.stderr
+    assert found["linear"]["contexts"] == found["samples"] == 15_999
+    assert found["conflicting_labels"]["share"] > 0.99 and found["realizable_part"]["share"] > 0
+
+
+def test_too_many_relations_of_labels_leave_every_other_answer(run_json, conflicting, monkeypatch):
+    monkeypatch.setattr("attractor.next_token.relations._MOST", 3)
+    found, result = run_json("corpus", conflicting)
+    assert result.exit_code == 0, result.stderr
+    assert "conflicting_labels" not in found and found["realizable"] is False
+    assert found["linear"]["contexts"] == 5 and found["realizable_part"]["share"] > 0
+    assert any("No labels in conflict" in notice for notice in found["notices"])

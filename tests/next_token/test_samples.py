@@ -42,7 +42,7 @@ def test_rows_of_several_corpora_are_filled_up_with_weight_zero(worked_example):
 
 def test_contexts_too_long_to_write_out_are_refused(monkeypatch):
     corpus = Corpus.from_sentences([range(20)])
-    monkeypatch.setattr(samples, "_MOST_ENTRIES", 100)
+    monkeypatch.setattr(samples, "MOST_ENTRIES", 100)
     with pytest.raises(InvalidInputError, match="context_length"):
         distinct_samples(corpus)
     short = distinct_samples(Corpus.from_sentences([range(4)]))

@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +18,10 @@ from attractor.cli.documents import check_documents, read_documents
 from attractor.cli.model_shape import ModelShape
 from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
-from attractor.cli.session import session
+from attractor.cli.session import LONG, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
-from attractor.storage import Input, OutputFolder, check_paths
+from attractor.storage import Input, OutputFolder, check_paths, kept_beside
 from attractor.storage.markers import AUDIT, CHECKPOINT
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def audit(
     quiet: Quiet = False,
 ) -> None:
     """Captures heads, audits them, and reports."""
-    arguments = _recorded(locals())
+    given = dict(locals())
+    arguments = _recorded(given)
     with session("audit", as_json=as_json, quiet=quiet, out=[out]) as current:
         report = report_output("audit", out, AUDIT)
         inputs = [Input("MODEL", model), Input("TEXTS", texts)]
@@ -173,13 +174,24 @@ def audit(
 
         with contextlib.ExitStack() as kept:
             files = [*(checkpoints or ()), model]
+            place = kept.enter_context(kept_beside(out or store, _asked(given, files)))
+            kept.enter_context(current.going_on(place))
+            if store is None and place is not None:
+                store = place / "heads"
             if not captured_before:
                 assert texts is not None
-                place = kept.enter_context(_place_for_capture(out))
+                if place is None:
+                    place = Path(kept.enter_context(tempfile.TemporaryDirectory()))
                 of_heads = None if wanted_heads is None else sorted({n for n, _ in wanted_heads})
                 count = shape.count(wanted_layers, wanted_heads)
                 work = expected_work(count, documents or DOCUMENTS, length or LENGTH, draws)
                 current.takes(*work, out)
+                if work[1] >= LONG:
+                    current.say(
+                        "Interrupted, the same command goes on from what is done."
+                        if out or store
+                        else "Interrupted, nothing is kept without --out or --store."
+                    )
                 shown = read_documents(texts, _LOOKED_AT * (documents or DOCUMENTS))
                 if len(shown) < 2 * LEAST_DOCUMENTS:
                     current.say(
@@ -188,6 +200,9 @@ def audit(
                     )
                 models, files = files, [place / _capture_name(n, files) for n in range(len(files))]
                 for folder, file in zip(models, files, strict=True):
+                    if file.exists():
+                        current.say(f"Going on: {folder.name} is captured.")
+                        continue
                     _capture(
                         file,
                         folder,
@@ -381,17 +396,21 @@ def _check_checkpoint(checkpoint: Path, captured_before: bool) -> None:
         )
 
 
-@contextlib.contextmanager
-def _place_for_capture(out: Path | None) -> Iterator[Path]:
-    """A folder that goes after the block, but for what was moved: beside the report, if any."""
-    from attractor.storage.workplace import workplace
+def _asked(given: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+    """All that captures and answers depend on: arguments, versions, and which files are read."""
+    from attractor.cli.provenance import code_of
 
-    if out is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
-    else:
-        with workplace(out) as folder:
-            yield folder
+    read = [*files, *([given["texts"]] if given["texts"] is not None else [])]
+    inside = [sorted(one.rglob("*")) if one.is_dir() else [one] for one in read]
+    stamps = [
+        (str(file.absolute()), stat.st_size, stat.st_mtime_ns)
+        for one in inside
+        for file in one
+        if file.is_file() and (stat := file.stat())
+    ]
+    unread = ("out", "store", "as_json", "quiet")
+    asked = {name: value for name, value in given.items() if name not in unread}
+    return {**asked, "code": code_of(()), "files": stamps}
 
 
 def _capture_name(number: int, files: list[Path]) -> str:

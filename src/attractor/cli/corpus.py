@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +21,6 @@ from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
     from attractor.next_token import Corpus
-    from attractor.next_token._realizable_part import RealizablePart
     from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
     from attractor.report.corpus import CorpusReport
 
@@ -106,21 +107,32 @@ def corpus(
             )
 
         from attractor.cli.provenance import report_provenance
-        from attractor.next_token import corpus_structure
+        from attractor.next_token import corpus_structure, realizable_part
         from attractor.next_token.conflicting_part import conflicting_part
         from attractor.next_token.linear_view import linear_view
         from attractor.papers.paper import MECHANICS, NEXT_TOKEN
+        from attractor.progress import progress_bar
         from attractor.report.corpus import CorpusReport, write_corpus_report
 
-        structure = corpus_structure(whole)
-        report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
-        report.notices += loaded.notices
-        if not structure.realizable:
-            report.conflicting = conflicting_part(whole, structure.collocation)
-            report.part = _part(whole, report.notices)
-        if len(whole.positions) <= LARGEST:
-            dimension = embedding and parse_embedding(embedding)
-            report.linear = linear_view(whole, dimension or CONTEXT_DIMENSION, seed)
+        with progress_bar("looking at", 4, enabled=current.progress) as advance:
+            advance.note("the structure")
+            structure = corpus_structure(whole)
+            report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
+            report.notices += loaded.notices
+            if not structure.realizable:
+                advance(1)
+                advance.note("labels in conflict")
+                with _refused(report.notices, "No labels in conflict were looked for"):
+                    report.conflicting = conflicting_part(whole, structure.collocation)
+                advance(1)
+                advance.note("a realizable part")
+                with _refused(report.notices, "No realizable part was looked for"):
+                    report.part = realizable_part(_small_enough(whole))
+                advance(1)
+            if len(whole.positions) <= LARGEST:
+                advance.note("contexts")
+                dimension = embedding and parse_embedding(embedding)
+                report.linear = linear_view(whole, dimension or CONTEXT_DIMENSION, seed)
         if train:
             _train(report, steps, out, current)
         _say(current, report)
@@ -199,19 +211,21 @@ def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEm
     return VocabularyEmbeddings.named(name or "one-hot", names, seed)
 
 
-def _part(whole: Corpus, notices: list[str]) -> RealizablePart | None:
-    """A realizable part, or a notice that says why none was looked for."""
-    from attractor.next_token._realizable_part import realizable_part
-
+@contextlib.contextmanager
+def _refused(notices: list[str], what: str) -> Iterator[None]:
+    """Makes a notice of what is refused in the block, so that all other answers are given."""
     try:
-        if len(whole.positions) > LARGEST:
-            raise InvalidInputError(
-                "corpus", f"it has {len(whole.positions):,} samples", "Give a part of it"
-            )
-        return realizable_part(whole)
+        yield
     except InvalidInputError as error:
-        notices.append(f"No realizable part was looked for: {error}")
-        return None
+        notices.append(f"{what}: {error}")
+
+
+def _small_enough(whole: Corpus) -> Corpus:
+    if len(whole.positions) > LARGEST:
+        raise InvalidInputError(
+            "corpus", f"it has {len(whole.positions):,} samples", "Give a part of it"
+        )
+    return whole
 
 
 def _train(report: CorpusReport, steps: int, out: Path | None, current: Session) -> None:
@@ -224,7 +238,7 @@ def _train(report: CorpusReport, steps: int, out: Path | None, current: Session)
 
     realizable = report.structure.corpus if report.structure.realizable else None
     if report.part is not None:
-        realizable = report.part.corpus
+        realizable = report.part.shared
     trainings: list[tuple[Any, Any, str]] = [
         (realizable, train_realizable, "in two stages"),
         (report.conflicting, train_conflicting, "with conflicting labels"),
@@ -234,8 +248,6 @@ def _train(report: CorpusReport, steps: int, out: Path | None, current: Session)
     shares = [share_of_work(one) for one in parts if one.vocabulary_size <= MOST_TRAINED]
     current.takes("Training", SECONDS * sum(shares) * steps / STEPS, out)
     for part, train, how in trainings:
-        try:
+        with _refused(report.notices, f"{_NOT_TRAINED} {how}"):
             trained = train(part, report.embeddings, steps, progress=current.progress)
             report.trained.append(trained)
-        except InvalidInputError as error:
-            report.notices.append(f"{_NOT_TRAINED} {how}: {error}")

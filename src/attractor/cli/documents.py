@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.containers import read_text_blocks
+from attractor.errors import InvalidInputError
 
 _REMEDY = "Give a file with a document a line, or a folder of .txt files, in UTF-8"
 LONGEST = 2**20
-"""Bytes of a document: models see far less of it."""
+"""Letters of a document: models see far less of it."""
 
 
 def check_documents(path: Path) -> None:
@@ -44,23 +45,30 @@ def read_documents(path: Path, most: int) -> list[str]:
 
 
 def _texts(path: Path) -> Iterator[str]:
+    """Documents with single spaces, cut where they are very long."""
     if path.is_dir():
         for file in sorted(path.glob("*.txt")):
-            with file.open("rb") as stream:
-                yield _decoded(file, stream.read(LONGEST))
+            yield _spaced(_begun(file))
         return
-    with path.open("rb") as stream:
-        while line := stream.readline(LONGEST):
-            yield _decoded(path, line)
+    line = ""
+    for text in read_text_blocks(path):
+        first, *others = text.split("\n")
+        line = (line + first)[:LONGEST]
+        for other in others:
+            yield _spaced(line)
+            line = other[:LONGEST]
+    yield _spaced(line)
 
 
-def _decoded(file: Path, content: bytes) -> str:
-    """The text of a document, with single spaces; cut within a letter where it is very long."""
-    errors = "ignore" if len(content) == LONGEST else "strict"
-    try:
-        text = content.decode("utf-8-sig", errors)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{file} is no text in UTF-8: {error}. Save it as UTF-8.") from None
-    if "\0" in text:
-        raise FileFormatError(f"{file} is no text in UTF-8: it has a zero. Save it as UTF-8.")
+def _begun(file: Path) -> str:
+    """The beginning of a file."""
+    text = ""
+    for block in read_text_blocks(file):
+        text += block
+        if len(text) >= LONGEST:
+            break
+    return text[:LONGEST]
+
+
+def _spaced(text: str) -> str:
     return " ".join(text.split())

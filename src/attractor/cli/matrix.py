@@ -11,7 +11,7 @@ from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, rec
 from attractor.cli.session import Session, session
 from attractor.cli.texts import ending
 from attractor.errors import InvalidInputError
-from attractor.storage import check_paths
+from attractor.storage import check_paths, kept_beside
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
@@ -87,10 +87,17 @@ def matrix(
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([report_output("matrix", out)])
 
-        from attractor.analysis.bias import NORMS, load_geometry, standard_methods, tuned_matrix
+        from attractor.analysis.bias import (
+            NORMS,
+            TunedMatrix,
+            load_geometry,
+            standard_methods,
+            tuned_matrix,
+        )
+        from attractor.analysis.bias.finished_runs import FinishedRuns
         from attractor.analysis.bias.settling import settled_matrix
         from attractor.analysis.bias.tuning import MEAN_STEPS, MULTIPLES
-        from attractor.cli.provenance import report_provenance
+        from attractor.cli.provenance import code_of, report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
         from attractor.report.tuned_matrix import write_tuned_report
@@ -117,44 +124,60 @@ def matrix(
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
-        if lr or all(method.step_size is None for method in methods):
-            found = settled_matrix(
-                tokens,
-                head,
-                methods=methods,
-                steps=length,
-                most_steps=length if steps else LONGER * length,
-                say=current.say,
-                **options,
+        tuned = not (lr or all(method.step_size is None for method in methods))
+        write: Any = write_tuned_report if tuned else write_bias_report
+        done = FinishedRuns()
+
+        def so_far() -> None:
+            found = done.matrix()
+            if found is not None:
+                found = TunedMatrix(found) if tuned else found
+                current.say(f"Unfinished, {len(found.data['optimizer'])} rows so far:")
+                current.show(found)
+                current.result(so_far=found.summary())
+
+        asked = {**arguments, "code": code_of([*(optimizer or ()), *(norm or ())])}
+        with kept_beside(out, asked) as done.folder, current.going_on(done.folder, so_far):
+            if before := len(list(done.folder.glob("*.nc"))) if done.folder else 0:
+                current.say(f"Going on: {before} runs are done.")
+            if tuned:
+                found = tuned_matrix(
+                    tokens,
+                    head,
+                    methods=methods,
+                    mean_steps=lambda method: (
+                        MEAN_STEPS[size]
+                        if optimizer
+                        else [multiple * method.step_size for multiple in MULTIPLES[size]]
+                    ),
+                    steps=length,
+                    finished=done,
+                    **options,
+                )
+            else:
+                found = settled_matrix(
+                    tokens,
+                    head,
+                    methods=methods,
+                    steps=length,
+                    most_steps=length if steps else LONGER * length,
+                    say=current.say,
+                    finished=done,
+                    **options,
+                )
+            current.show(found)
+            _next(current, found, size)
+            if out is None:
+                current.result(**found.summary())
+                current.unwritten()
+                return
+            provenance = report_provenance(
+                "matrix",
+                arguments,
+                seeds=range(seed, seed + count),
+                settings={"data_sets": count, "steps": length},
             )
-            write: Any = write_bias_report
-        else:
-            found = tuned_matrix(
-                tokens,
-                head,
-                methods=methods,
-                mean_steps=lambda method: (
-                    MEAN_STEPS[size]
-                    if optimizer
-                    else [multiple * method.step_size for multiple in MULTIPLES[size]]
-                ),
-                steps=length,
-                **options,
-            )
-            write = write_tuned_report
-        current.show(found)
-        _next(current, found, size)
-        if out is None:
-            current.result(**found.summary())
-            current.unwritten()
-            return
-        provenance = report_provenance(
-            "matrix",
-            arguments,
-            seeds=range(seed, seed + count),
-            settings={"data_sets": count, "steps": length},
-        )
-        summary = write(out, found, title=title, source=source, provenance=provenance)
+            summary = write(out, found, title=title, source=source, provenance=provenance)
         current.wrote("report", out / REPORT, **summary)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attractor.files import DataSet, LoadedTokens
 from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
 from attractor.provenance import Provenance, data_hash
 from attractor.training import Trajectory
+from attractor.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -75,6 +81,23 @@ def sweep_provenance(
         ),
         settings=described,
     )
+
+
+def code_of(names: Iterable[str]) -> dict[str, str]:
+    """Versions of what computes, and hashes of the files that ``module:name`` is in.
+
+    Args:
+        names: Names of optimizers and norms; modules are imported already.
+    """
+    found = {"attractor": __version__}
+    for library in ("numpy", "scipy", "jax", "optax", "torch", "transformers"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    for name in names:
+        file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
+        if file is not None:
+            found[name] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    return found
 
 
 def _parameterization(source: Any) -> str:

@@ -7,7 +7,7 @@ import enum
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +126,30 @@ class Session:
     def unwritten(self, what: str = "A report with pictures") -> None:
         """Says, last of all, by which command what was not asked for is written."""
         self.say_lines([f"{what}: {self.again(out=f'{self._command}-report')}"])
+
+    @contextlib.contextmanager
+    def going_on(
+        self, kept: Path | None, so_far: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
+        """Where a signal ends the block, shows what is done, and says how to go on.
+
+        Args:
+            kept: The folder that keeps what is done; None where nothing is kept.
+            so_far: Shows what is done; a second signal ends it at once.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if interruption.behind(error) is not None:
+                with contextlib.suppress(AttractorError):
+                    so_far()
+                if kept is None:
+                    with_out = self.again(out=f"{self._command}-report")
+                    said = f"nothing is kept without --out; to be able to go on: {with_out}"
+                else:
+                    said = f"what is done is kept; the same command goes on: {self.again(False)}"
+                self.complain("unfinished", said)
+            raise
 
     def suggest(self, command: str, why: str = "") -> None:
         """Prints the next command to try, to be copied, and adds it to the JSON object."""

@@ -5,6 +5,7 @@ from attractor.containers.json_text import parse_json, read_json
 from attractor.containers.netcdf import netcdf_text, read_group, read_groups, read_netcdf
 from attractor.containers.npz import StoredArrays
 from attractor.containers.tensors import StoredTensors
+from attractor.containers.text import read_text_blocks
 
 __all__ = [
     "StoredArrays",
@@ -16,5 +17,6 @@ __all__ = [
     "read_groups",
     "read_json",
     "read_netcdf",
+    "read_text_blocks",
     "read_whole",
 ]

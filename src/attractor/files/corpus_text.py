@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.containers import read_text_blocks
+from attractor.errors import InvalidInputError
 from attractor.files.corpus import CorpusCase, left_out
 from attractor.next_token import Corpus
 from attractor.next_token.vocabulary import frequent_tokens
@@ -20,7 +20,6 @@ MOST_TOKENS = 60_000_000
 MOST_WORDS = 2**22
 """Different tokens met in a file before it is refused; a dictionary holds them all."""
 
-_SPACES = b" \t\n\r\v\f"
 _END = "\0"
 """The end of a line, among tokens; no text file has it."""
 
@@ -30,8 +29,9 @@ def read_text(
 ) -> CorpusCase:
     """Reads one sentence a line, in UTF-8, with white space between tokens.
 
-    The file is read a block at a time, and token numbers are all that is kept. Empty lines are
-    skipped, and so are sentences of one token, which hold no sample.
+    The file is read a block at a time, and token numbers are all that is kept. What ends a line
+    says ``read_text_blocks``. Empty lines are skipped, and so are sentences of one token, which
+    hold no sample.
 
     Args:
         file: The file.
@@ -70,41 +70,20 @@ class _Numbers(dict[str, int]):
 
 def _blocks(file: Path) -> Iterator[str]:
     """The text in pieces that end between tokens; the last line ends in a line break."""
-    offset = lines = 0
-    rest = b""
-    with file.open("rb") as stream:
-        if stream.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
-            offset = len(codecs.BOM_UTF8)
-        stream.seek(offset)
-        while block := stream.read(BLOCK):
-            block = rest + block
-            cut = 1 + max(block.rfind(bytes([space])) for space in _SPACES)
-            if not cut and len(block) > BLOCK:
-                raise InvalidInputError(
-                    "file",
-                    f"{file.name} has a token of more than {BLOCK:,} bytes on line {lines + 1:,}",
-                    "Give one sentence a line, with spaces between its tokens",
-                )
-            whole, rest = block[:cut], block[cut:]
-            yield _decoded(file, whole, offset, lines)
-            offset += len(whole)
-            lines += whole.count(b"\n")
-    yield _decoded(file, rest, offset, lines) + "\n"
-
-
-def _decoded(file: Path, block: bytes, offset: int, lines: int) -> str:
-    place = block.find(b"\0")
-    reason = "zero, as in UTF-16 or in a file of arrays"
-    if place < 0:
-        try:
-            return block.decode("utf-8")
-        except UnicodeDecodeError as error:
-            place, reason = error.start, f"0x{block[error.start]:02x}, {error.reason}"
-    line = lines + block.count(b"\n", 0, place) + 1
-    raise FileFormatError(
-        f"{file} is no text in UTF-8: byte {offset + place + 1:,}, on line {line:,}, is {reason}. "
-        "Save it as UTF-8."
-    )
+    rest, lines = "", 0
+    for text in read_text_blocks(file, BLOCK):
+        text = rest + text
+        rest = "" if not text or text[-1].isspace() else text.rsplit(None, 1)[-1]
+        whole = text[: len(text) - len(rest)]
+        lines += whole.count("\n")
+        if len(rest) > BLOCK:
+            raise InvalidInputError(
+                "file",
+                f"{file.name} has a token of more than {BLOCK:,} bytes on line {lines + 1:,}",
+                "Give one sentence a line, with spaces between its tokens",
+            )
+        yield whole
+    yield rest + "\n"
 
 
 def _check_size(file: Path, tokens: int, words: int) -> None:

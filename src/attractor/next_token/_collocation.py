@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from attractor.checks import check_kinds
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.occurrences import Occurrences
+from attractor.next_token.occurrences import Occurrences, distinct
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +86,7 @@ def collocation(corpus: Corpus) -> Collocation:
     alone = corpus.first == corpus.positions
     query, label = corpus.queries[alone], corpus.labels[alone]
     size = corpus.vocabulary_size
-    pairs = np.unique(query * size + label)
+    pairs = distinct(query * size + label)
     token, follower = np.divmod(pairs, size)
     conflicts = np.flatnonzero(np.bincount(token, minlength=size) > 1)
     found = np.full(size, -1)

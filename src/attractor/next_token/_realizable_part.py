@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -12,9 +13,18 @@ from attractor.errors import InvalidInputError
 from attractor.next_token._collocation import Collocation
 from attractor.next_token.assumptions import with_unknown
 from attractor.next_token.corpus import Corpus
+from attractor.next_token.corpus_part import CorpusPart
 from attractor.next_token.frequent_samples import samples_alone
-from attractor.next_token.occurrences import contexts_in_portions
-from attractor.next_token.vocabulary import with_frequent_tokens
+from attractor.next_token.occurrences import (
+    among,
+    contexts_in_portions,
+    distinct,
+    first_occurrences,
+    portions,
+    ranges,
+)
+from attractor.next_token.optimal_choice import agreeing_samples
+from attractor.next_token.samples import MOST_ENTRIES
 
 _LARGEST_MATCHING = 4 * 10**7
 
@@ -24,16 +34,33 @@ class RealizablePart:
     """A realizable part of a corpus.
 
     Attributes:
-        corpus: The part, over the tokens that it uses; its samples are contexts of their own.
+        shared: The part, over the tokens that it uses, in sentences that its samples share.
         samples: Which samples of the whole corpus it consists of.
         share: Its share of the corpus, by weight.
         removed: The share of the corpus removed for each assumption, in this order.
     """
 
-    corpus: Corpus
+    shared: CorpusPart
     samples: Int[np.ndarray, "n"]
     share: float
     removed: dict[str, float]
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The part with its samples as contexts of their own.
+
+        Raises:
+            InvalidInputError: If the contexts are too long to be written out.
+        """
+        part = self.shared
+        if part.context_tokens > MOST_ENTRIES:
+            raise InvalidInputError(
+                "corpus",
+                f"the {len(self.samples):,} contexts of the part have {part.context_tokens:,} "
+                "tokens in all",
+                "Give a context_length, or shorter sentences",
+            )
+        return samples_alone(part, np.arange(len(self.samples)), part.weights)
 
 
 def realizable_part(corpus: Corpus) -> RealizablePart:
@@ -63,18 +90,18 @@ def realizable_part(corpus: Corpus) -> RealizablePart:
     kept = drop(np.ones(len(weights), dtype=bool), "collocation", known)
     explaining = found.explaining(corpus)
     kept = drop(kept, "labels explained", explaining >= 0)
-    agreeing = _without_conflicts(corpus, kept, explaining)
+    agreeing = agreeing_samples(corpus, np.flatnonzero(kept), explaining)
     kept = drop(kept, "orders without confused tokens", agreeing)
     samples = np.flatnonzero(kept)
-    part, _ = with_frequent_tokens(samples_alone(corpus, samples, weights[samples]), None)
-    return RealizablePart(part, samples, float(weights[samples].sum() / total), removed)
+    share = float(weights[samples].sum() / total)
+    return RealizablePart(CorpusPart(corpus, samples), samples, share, removed)
 
 
 def _best_collocation(corpus: Corpus) -> Collocation:
     """The injective collocation whose pairs explain most samples."""
     size = corpus.vocabulary_size
     alone = corpus.first == corpus.positions
-    pairs = np.unique(corpus.queries[alone] * size + corpus.labels[alone])
+    pairs = distinct(corpus.queries[alone] * size + corpus.labels[alone])
     token, label = np.divmod(pairs, size)
     tokens, row = np.unique(token, return_inverse=True)
     labels, column = np.unique(label, return_inverse=True)
@@ -102,57 +129,45 @@ def _best_collocation(corpus: Corpus) -> Collocation:
 def _explained(corpus: Corpus, pairs: Int[np.ndarray, "pairs"]) -> Float[np.ndarray, "pairs"]:
     """The weight of the samples that each ``token * V + label`` would explain."""
     found = np.zeros(len(pairs))
-    for sample, place in contexts_in_portions(corpus):
+    samples = np.arange(len(corpus.positions))
+    if corpus.context_length is None:
+        found, samples = _explained_by_sentences(corpus, pairs)
+    for sample, place in contexts_in_portions(corpus, samples):
         stated = corpus.tokens[place] * corpus.vocabulary_size + corpus.labels[sample]
-        pair = np.minimum(np.searchsorted(pairs, stated), len(pairs) - 1)
-        there = pairs[pair] == stated
-        once = np.unique(sample[there] * len(pairs) + pair[there])
+        pair = np.searchsorted(pairs, stated)
+        there = among(stated, pairs)
+        once = distinct(sample[there] * len(pairs) + pair[there])
         sample, pair = np.divmod(once, len(pairs))
         found += np.bincount(pair, corpus.weights[sample], len(pairs))
     return found
 
 
-def _without_conflicts(
-    corpus: Corpus, kept: Bool[np.ndarray, "samples"], explaining: Int[np.ndarray, "samples"]
-) -> Bool[np.ndarray, "samples"]:
-    """Samples that agree with a choice of optimal tokens for each query."""
-    good = np.ones(len(kept), dtype=bool)
-    samples = np.flatnonzero(kept)
-    samples = samples[np.argsort(corpus.queries[samples], kind="stable")]
-    queries = corpus.queries[samples]
-    for own in np.split(samples, np.flatnonzero(np.diff(queries)) + 1):
-        optimal = _optimal_tokens(corpus, own, explaining)
-        for sample in own.tolist():
-            context = set(corpus.context(sample).tolist())
-            good[sample] = len(context) == 1 or context & optimal == {int(explaining[sample])}
-    return good
+def _explained_by_sentences(
+    corpus: Corpus, pairs: Int[np.ndarray, "pairs"]
+) -> tuple[Float[np.ndarray, "pairs"], Int[np.ndarray, "rest"]]:
+    """The same for sentences with fewer pairs than tokens of contexts, and the other samples.
 
-
-def _optimal_tokens(
-    corpus: Corpus, samples: Int[np.ndarray, "n"], explaining: Int[np.ndarray, "samples"]
-) -> set[int]:
-    """Optimal tokens of one query, chosen so that many samples agree with them."""
-    stated = [
-        (int(explaining[s]), set(corpus.context(s).tolist()), float(corpus.weights[s]))
-        for s in samples.tolist()
-    ]
-    stated = [(own, context, weight) for own, context, weight in stated if len(context) > 1]
-    holding: dict[int, list[int]] = {}
-    for place, (_, context, _) in enumerate(stated):
-        for token in context:
-            holding.setdefault(token, []).append(place)
-    worth: dict[int, float] = {}
-    for own, _, weight in stated:
-        worth[own] = worth.get(own, 0.0) + weight
-    optimal: set[int] = set()
-    for token in sorted(worth, key=lambda token: (-worth[token], token)):
-        gain = 0.0
-        for place in holding[token]:
-            own, context, weight = stated[place]
-            if own == token and not context & optimal:
-                gain += weight
-            elif own != token and context & optimal == {own}:
-                gain -= weight
-        if gain > 0:
-            optimal.add(token)
-    return optimal
+    A token is in the contexts of a sentence from where it occurs first: there each of its labels is
+    counted.
+    """
+    size, total = corpus.vocabulary_size, len(corpus.tokens)
+    token, label = np.divmod(pairs, size)
+    begin = np.searchsorted(token, np.arange(size + 1))
+    place = np.flatnonzero(first_occurrences(corpus))
+    counts = np.diff(begin)[corpus.tokens[place]]
+    written = np.bincount(
+        corpus.sentence_of[corpus.positions], corpus.positions + 1 - corpus.first, corpus.sentences
+    )
+    few = np.bincount(corpus.sentence_of[place], counts, corpus.sentences) < written
+    chosen = few[corpus.sentence_of[place]]
+    place, counts = place[chosen], counts[chosen]
+    labels = np.sort(corpus.labels * total + corpus.positions)
+    found = np.zeros(len(pairs))
+    for portion in portions(counts):
+        pair = ranges(begin[corpus.tokens[place[portion]]], counts[portion])
+        first = np.repeat(place[portion], counts[portion])
+        sentence = corpus.sentence_of[first]
+        low = np.searchsorted(labels, label[pair] * total + first)
+        high = np.searchsorted(labels, label[pair] * total + corpus.starts[sentence + 1] - 1)
+        found += np.bincount(pair, (high - low) * corpus.counts[sentence], len(pairs))
+    return found, np.flatnonzero(~few[corpus.sentence_of[corpus.positions]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,14 @@ from jaxtyping import Bool, Int
 
 from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.occurrences import Occurrences, contexts_in_portions
+from attractor.next_token.fingerprints import Fingerprints
+from attractor.next_token.occurrences import (
+    Occurrences,
+    Prefixes,
+    among,
+    contexts_in_portions,
+    longest_prefixes,
+)
 from attractor.next_token.orders import PartialOrders
 
 _NAMED = 5
@@ -190,35 +196,43 @@ def _with_relation(
     size = corpus.vocabulary_size
     edges = orders.edges[chosen]
     pairs = edges[:, 0] * size + edges[:, 1]
-    keys = pairs * size + edges[:, 2]
-    pair = corpus.queries * size + explaining
-    suspects = np.flatnonzero(np.isin(pair, pairs) & (explaining >= 0))
-    return _any_token(
-        corpus, suspects, lambda sample, token: np.isin(pair[sample] * size + token, keys)
-    )
+    return _any_token(corpus, explaining, corpus.queries * size + explaining, pairs, edges[:, 2])
 
 
 def _with_confused(
     corpus: Corpus, orders: PartialOrders, explaining: Int[np.ndarray, "samples"]
 ) -> Bool[np.ndarray, "samples"]:
     """Contexts that hold a confused token of their query."""
-    size, query = corpus.vocabulary_size, corpus.queries
-    keys = orders.confused @ np.array([size, 1])
-    suspects = np.flatnonzero(np.isin(query, orders.confused[:, 0]) & (explaining >= 0))
-    return _any_token(
-        corpus, suspects, lambda sample, token: np.isin(query[sample] * size + token, keys)
-    )
+    return _any_token(corpus, explaining, corpus.queries, *orders.confused.T)
 
 
 def _any_token(
     corpus: Corpus,
-    suspects: Int[np.ndarray, "n"],
-    found: Callable[[np.ndarray, np.ndarray], Bool[np.ndarray, "entries"]],
+    explaining: Int[np.ndarray, "samples"],
+    kind: Int[np.ndarray, "samples"],
+    kinds: Int[np.ndarray, "n"],
+    tokens: Int[np.ndarray, "n"],
 ) -> Bool[np.ndarray, "samples"]:
-    """Contexts in which some token breaks an assumption."""
+    """Explained contexts that hold a token which is in the way of contexts of their kind.
+
+    The pairs of kinds and tokens are in increasing order.
+    """
     breaks = np.zeros(len(corpus.positions), dtype=bool)
-    for sample, place in contexts_in_portions(corpus, suspects):
-        breaks[sample[found(sample, corpus.tokens[place])]] = True
+    size = corpus.vocabulary_size
+    keys = kinds * size + tokens
+    suspects = np.flatnonzero((explaining >= 0) & among(kind, kinds))
+    if corpus.context_length is not None:
+        for sample, place in contexts_in_portions(corpus, suspects):
+            found = among(kind[sample] * size + corpus.tokens[place], keys)
+            breaks[sample[found]] = True
+        return breaks
+    longest, group = longest_prefixes(corpus, suspects, kind[suspects])
+    ends, kind = corpus.positions[suspects[longest]], kind[suspects[longest]]
+    earliest = np.full(len(ends), len(corpus.tokens))
+    for number, place in Prefixes(corpus).in_portions(ends):
+        found = among(kind[number] * size + corpus.tokens[place], keys)
+        np.minimum.at(earliest, number[found], place[found])
+    breaks[suspects] = corpus.positions[suspects] >= earliest[group]
     return breaks
 
 
@@ -235,10 +249,4 @@ def _prefix_missing(corpus: Corpus) -> Bool[np.ndarray, "samples"]:
     """Contexts with a prefix that is not the context of any sample."""
     if corpus.every_prefix and corpus.context_length is None:
         return np.zeros(len(corpus.positions), dtype=bool)
-    contexts = {corpus.context(s).tobytes() for s in range(len(corpus.positions))}
-    width = corpus.tokens.itemsize
-    missing = [
-        any(whole[: width * end] not in contexts for end in range(1, len(whole) // width))
-        for whole in (corpus.context(s).tobytes() for s in range(len(corpus.positions)))
-    ]
-    return np.array(missing, dtype=bool)
+    return Fingerprints(corpus).with_prefix_missing()

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from attractor.errors import InvalidInputError
 from attractor.next_token._collocation import Collocation
 from attractor.next_token.corpus import Corpus
-from attractor.next_token.frequent_samples import frequent_samples, samples_alone
+from attractor.next_token.frequent_samples import frequent_samples
 from attractor.next_token.graphs import QueryGraphs
 from attractor.next_token.occurrences import Occurrences
 from attractor.next_token.relations import relations
@@ -81,8 +81,7 @@ class ConflictingPart:
             raise InvalidInputError(
                 "corpus", "no sample prefers a token of its context", "Give longer contexts"
             )
-        labels, weights = self.preferred[chosen], self.corpus.weights[chosen]
-        return frequent_samples(samples_alone(self.corpus, chosen, weights, labels), work)
+        return frequent_samples(self.corpus, work, chosen, self.preferred)
 
     def summary(self) -> dict[str, Any]:
         """The part as plain values of JSON."""

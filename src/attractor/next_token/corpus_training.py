@@ -13,7 +13,7 @@ from attractor.next_token.corpus import Corpus
 from attractor.next_token.frequent_samples import frequent_samples
 from attractor.next_token.mechanics import attention_limits, label_mass_tokens, measure_limits
 from attractor.next_token.orders import partial_orders
-from attractor.next_token.samples import distinct_samples
+from attractor.next_token.samples import counted_samples
 from attractor.next_token.two_stage import train_two_stages
 from attractor.next_token.two_stage_measures import (
     attention_solutions,
@@ -57,9 +57,9 @@ class TrainedCorpus(NamedTuple):
 
 def share_of_work(corpus: Corpus) -> float:
     """The work of a step of training on a corpus, as a share of the most."""
-    distinct = distinct_samples(corpus)
-    longest = int(distinct.mask.sum(1).max(initial=0))
-    work = len(distinct.sample) * (longest**2 + corpus.vocabulary_size)
+    distinct, _ = counted_samples(corpus)
+    longest = int((corpus.positions - corpus.first).max()) + 1
+    work = len(distinct) * (longest**2 + corpus.vocabulary_size)
     return min(work / MOST_WORK, 1.0)
 
 

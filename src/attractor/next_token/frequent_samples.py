@@ -7,10 +7,15 @@ from jaxtyping import Int
 
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.occurrences import ranges
-from attractor.next_token.samples import distinct_samples
+from attractor.next_token.samples import counted_samples
 
 
-def frequent_samples(corpus: Corpus, work: int) -> tuple[Corpus, float]:
+def frequent_samples(
+    corpus: Corpus,
+    work: int,
+    samples: Int[np.ndarray, "n"] | None = None,
+    labels: Int[np.ndarray, "samples"] | None = None,
+) -> tuple[Corpus, float]:
     """The distinct samples of a corpus, the most frequent of them where there are too many.
 
     Contexts of one token are always kept, as the collocation is theirs; a part of a realizable
@@ -20,20 +25,24 @@ def frequent_samples(corpus: Corpus, work: int) -> tuple[Corpus, float]:
         corpus: The corpus.
         work: The most work of a step of training: for each context the square of the longest one's
             length, for pairs of its tokens, and the size of the vocabulary, for its logits.
+        samples: Which samples to choose among; default: all.
+        labels: Labels of all samples, in place of their own.
 
     Returns:
         The samples as contexts of their own over the same vocabulary, each counted by its
-        frequency; and their share of the corpus, by weight.
+        frequency; and their share of all that were chosen among, by weight.
     """
-    distinct = distinct_samples(corpus)
-    lengths = distinct.mask.sum(1)
-    order = np.lexsort((np.arange(len(lengths)), -distinct.frequencies, lengths > 1))
+    distinct, frequencies = counted_samples(corpus, samples, labels)
+    lengths = corpus.positions[distinct] + 1 - corpus.first[distinct]
+    order = np.lexsort((np.arange(len(lengths)), -frequencies, lengths > 1))
     longest = np.maximum.accumulate(lengths[order])
-    size = np.arange(1, len(order) + 1) * (longest**2 + corpus.vocabulary_size)
+    size = np.arange(1.0, len(order) + 1) * (longest**2 + corpus.vocabulary_size)
     count = max(int(np.searchsorted(size, work, side="right")), int((lengths == 1).sum()))
     chosen = np.sort(order[:count])
-    share = float(distinct.frequencies[chosen].sum())
-    return samples_alone(corpus, distinct.sample[chosen], distinct.frequencies[chosen]), share
+    frequencies, distinct = frequencies[chosen], distinct[chosen]
+    share = float(frequencies.sum())
+    own = None if labels is None else labels[distinct]
+    return samples_alone(corpus, distinct, frequencies, own), share
 
 
 def samples_alone(

@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from attractor.checks import check_count
+from attractor.next_token.occurrences import distinct
 from attractor.precision import as_integers, check_broadcast
 
 
@@ -95,7 +96,7 @@ class QueryGraphs:
     @cached_property
     def _node_keys(self) -> Int[np.ndarray, "nodes"]:
         query = self.edges[:, :1] * self.size
-        return np.unique(query + self.edges[:, 1:])
+        return distinct((query + self.edges[:, 1:]).ravel())
 
     def __repr__(self) -> str:
         queries = len(np.unique(self.edges[:, 0]))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from attractor.next_token.context_order import context_ranks
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.embeddings import gaussian
 from attractor.next_token.linear import EmbeddedContexts, compatibility, separability
-from attractor.next_token.samples import distinct_samples
+from attractor.next_token.samples import counted_samples
 
 _LARGEST_PROGRAM = 2 * 10**5
 """Nonzeros of the linear program that decides: a few seconds."""
@@ -64,25 +65,25 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
         dimension: Of the vectors.
         seed: Names the random ones.
     """
-    samples, size = distinct_samples(corpus), corpus.vocabulary_size
-    rows, which = np.unique(samples.contexts, axis=0, return_inverse=True)
-    which = which.ravel()
-    frequencies = np.bincount(which, samples.frequencies)
+    samples, shares = counted_samples(corpus)
+    labels, size = corpus.labels[samples], corpus.vocabulary_size
+    which, contexts = context_ranks(corpus, samples)
+    frequencies = np.bincount(which, shares)
     followers = np.bincount(which)  # a distinct sample is a context with one of its labels
-    own = samples.frequencies / frequencies[which]
-    entropy = float((samples.frequencies * np.log(1 / own)).sum())
+    own = shares / frequencies[which]
+    entropy = float((shares * np.log(1 / own)).sum())
 
-    if len(rows) <= dimension:  # unit vectors: a column of the decoder for each context
-        taken, separable, compatible = np.arange(len(rows)), True, True
+    if contexts <= dimension:  # unit vectors: a column of the decoder for each context
+        taken, separable, compatible = np.arange(contexts), True, True
     else:
         most = _LARGEST_PROGRAM // (2 * dimension * max(size - 1, 1))
         most = min(max(1, most), _MOST_CONTEXTS)
         taken = np.argsort(-frequencies, kind="stable")[:most]
-        place = np.full(len(rows), -1)
+        place = np.full(contexts, -1)
         place[taken] = np.arange(len(taken))
         known = place[which] >= 0
         probabilities = np.zeros((len(taken), size))
-        probabilities[place[which[known]], samples.labels[known]] = own[known]
+        probabilities[place[which[known]], labels[known]] = own[known]
         vectors = gaussian(len(taken), dimension, seed)
         chosen = EmbeddedContexts(vectors, probabilities, frequencies[taken])
         answer = separability(chosen)
@@ -90,11 +91,11 @@ def linear_view(corpus: Corpus, dimension: int, seed: int = 0) -> LinearView:
         separable = bool(answer.separable) if decided else None
         compatible = bool(compatibility(chosen).compatible)
     return LinearView(
-        contexts=len(rows),
+        contexts=contexts,
         entropy=entropy,
         certain=float(frequencies[followers == 1].sum()),
         followers=float(followers @ frequencies),
-        dimension=min(dimension, len(rows)),
+        dimension=min(dimension, contexts),
         taken=len(taken),
         share=float(frequencies[taken].sum()),
         separable=separable,

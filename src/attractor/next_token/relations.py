@@ -8,10 +8,10 @@ from jaxtyping import Int
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
 from attractor.next_token.occurrences import (
+    Prefixes,
     contexts_in_portions,
-    first_occurrences,
-    portions,
-    ranges,
+    distinct,
+    longest_prefixes,
 )
 
 _MOST = 5 * 10**7
@@ -53,24 +53,17 @@ def _of_prefixes(corpus: Corpus, preferred: Int[np.ndarray, "samples"]) -> Int[n
     """
     size = corpus.vocabulary_size
     samples = np.flatnonzero(preferred >= 0)
-    place = corpus.positions[samples]
-    pair = corpus.tokens[place] * size + preferred[samples]
-    order = np.lexsort((place, pair, corpus.sentence_of[place]))
-    place, pair = place[order], pair[order]
-    sentence = corpus.sentence_of[place]
-    longest = np.ones(len(place), dtype=bool)
-    longest[:-1] = (pair[1:] != pair[:-1]) | (sentence[1:] != sentence[:-1])
-    place, pair, sentence = place[longest], pair[longest], sentence[longest]
-
-    new = first_occurrences(corpus)
-    distinct = corpus.tokens[new]
-    until = np.cumsum(new)
-    begin = (until - new)[corpus.starts[:-1]][sentence]  # distinct tokens of earlier sentences
-    counts = until[place] - begin
+    pair = corpus.queries[samples] * size + preferred[samples]
+    longest, _ = longest_prefixes(corpus, samples, pair)
+    ends, pair = corpus.positions[samples[longest]], pair[longest]
+    prefixes = Prefixes(corpus)
+    stated = prefixes.counts(ends) - 1  # less the preferred token, where it is in the context
+    # What one sentence states is all different.
+    alone = np.bincount(corpus.sentence_of[ends], stated)
+    _check_count(int(alone.max(initial=0)))
     merged = _Merged()
-    for portion in portions(counts):
-        other = distinct[ranges(begin[portion], counts[portion])]
-        merged.add(np.repeat(pair[portion], counts[portion]), other, size)
+    for number, place in prefixes.in_portions(ends):
+        merged.add(pair[number], corpus.tokens[place], size)
     return merged.result()
 
 
@@ -93,7 +86,7 @@ class _Merged:
 
     def add(self, pair: np.ndarray, other: np.ndarray, size: int) -> None:
         """Adds relations, less those of a token to itself."""
-        keys = np.unique((pair * size + other)[pair % size != other])
+        keys = distinct((pair * size + other)[pair % size != other])
         self._parts.append(keys)
         self._size += len(keys)
         if self._size > 2 * max(self._merged, 2**22):
@@ -102,12 +95,16 @@ class _Merged:
     def result(self) -> Int[np.ndarray, "n"]:
         """All distinct keys so far, in increasing order."""
         joined = np.concatenate([np.zeros(0, dtype=np.int64), *self._parts])
-        merged = joined if len(self._parts) == 1 else np.unique(joined)
-        if len(merged) > _MOST:
-            raise InvalidInputError(
-                "corpus",
-                f"it states more than {_MOST:,} relations between tokens",
-                "Give a smaller vocabulary, or a context_length",
-            )
+        merged = joined if len(self._parts) == 1 else distinct(joined)
+        _check_count(len(merged))
         self._parts, self._size, self._merged = [merged], len(merged), len(merged)
         return merged
+
+
+def _check_count(count: int) -> None:
+    if count > _MOST:
+        raise InvalidInputError(
+            "corpus",
+            f"it states more than {_MOST:,} relations between tokens",
+            "Give a smaller vocabulary, or a context_length",
+        )

@@ -12,10 +12,11 @@ from jaxtyping import Bool, Float, Int
 from attractor.checks import check_kinds, one_or_several
 from attractor.errors import InvalidInputError
 from attractor.next_token.corpus import Corpus
+from attractor.next_token.fingerprints import Fingerprints
 from attractor.precision import as_shaped
 from attractor.tokens import Tokens
 
-_MOST_ENTRIES = 2 * 10**8
+MOST_ENTRIES = 2 * 10**8
 """Numbers in the keys of all rows: 1.6 GB."""
 
 
@@ -58,14 +59,10 @@ def distinct_samples(corpus: Corpus) -> Samples:
         InvalidInputError: If their contexts are too long to be written out.
     """
     check_kinds(corpus=(corpus, Corpus))
-    numbers = _fingerprints(corpus)
-    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse, corpus.weights)
-    order = np.argsort(first)
-    chosen, weights = first[order], weights[order]
+    chosen, frequencies = counted_samples(corpus)
     begin, last = corpus.first[chosen], corpus.positions[chosen]
     width = int((last - begin).max()) + 1
-    if len(chosen) * width > _MOST_ENTRIES:
+    if len(chosen) * width > MOST_ENTRIES:
         raise InvalidInputError(
             "corpus",
             f"its {len(chosen):,} distinct contexts have up to {width:,} tokens",
@@ -74,7 +71,30 @@ def distinct_samples(corpus: Corpus) -> Samples:
     places = begin[:, None] + np.arange(width)
     inside = places <= last[:, None]
     contexts = np.where(inside, corpus.tokens[np.minimum(places, len(corpus.tokens) - 1)], -1)
-    return Samples(contexts, corpus.labels[chosen], weights / weights.sum(), chosen)
+    return Samples(contexts, corpus.labels[chosen], frequencies, chosen)
+
+
+def counted_samples(
+    corpus: Corpus,
+    samples: Int[np.ndarray, "n"] | None = None,
+    labels: Int[np.ndarray, "samples"] | None = None,
+) -> tuple[Int[np.ndarray, "N"], Float[np.ndarray, "N"]]:
+    """The first of each distinct sample, and its frequency; no context is written out.
+
+    Args:
+        corpus: The corpus.
+        samples: Which samples to look at, in increasing order; default: all.
+        labels: Labels of all samples, in place of their own.
+    """
+    numbers = Fingerprints(corpus).samples(corpus.labels if labels is None else labels)
+    weights = corpus.weights
+    if samples is not None:
+        numbers, weights = numbers[samples], weights[samples]
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, weights)
+    order = np.argsort(first)
+    chosen, weights = first[order], weights[order]
+    return chosen if samples is None else samples[chosen], weights / weights.sum()
 
 
 def attention_tokens(
@@ -134,36 +154,9 @@ def _arrays(
 
 
 def _check_size(entries: int) -> None:
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_ENTRIES:
         raise InvalidInputError(
             "corpus",
             f"the keys of all contexts would be {entries:,} numbers",
             "Give a context_length, fewer sentences, or embeddings of a smaller dimension",
         )
-
-
-def _fingerprints(corpus: Corpus) -> np.ndarray:
-    """A 64-bit number for each sample; equal for equal samples, and else different.
-
-    It is ``sum_i a(i) r(x_i)`` plus a number of the label, with random ``a`` and ``r``: two
-    different samples share one with probability ``2^-63`` or less.
-    """
-    generator = np.random.default_rng(64)
-
-    def draw(count: int) -> np.ndarray:
-        return generator.integers(0, 2**64, count, dtype=np.uint64)
-
-    of_token, of_label = draw(corpus.vocabulary_size), draw(corpus.vocabulary_size)
-    by_place = draw(int(corpus.lengths.max()) + 1)
-    value, positions = of_token[corpus.tokens], corpus.positions
-    if corpus.context_length is None:
-        within = np.arange(len(corpus.tokens)) - corpus.starts[corpus.sentence_of]
-        sums = np.cumsum(np.append(np.uint64(0), value * by_place[within]), dtype=np.uint64)
-        context = sums[positions + 1] - sums[corpus.first]
-    else:
-        context = np.zeros(len(positions), dtype=np.uint64)
-        for offset in range(int((positions - corpus.first).max()) + 1):
-            place = corpus.first + offset
-            term = value[np.minimum(place, positions)] * by_place[offset]
-            context += np.where(place <= positions, term, np.uint64(0))
-    return context + of_label[corpus.labels]

@@ -168,7 +168,7 @@ def write_audit_report(
         captured: What was audited.
         source: What was read, a line for the page.
         provenance: Where it comes from; put into every file that can hold it.
-        captures: Files of what was captured, which are moved into the folder.
+        captures: Files of what was captured, which the folder holds, too.
         control: What ``positive_control`` found, if it was asked for.
         checkpoints: What ``audit_checkpoints`` found, if it was asked for.
         progress: Whether to show progress.
@@ -218,8 +218,11 @@ def write_audit_report(
         if captures:
             place = report.place / CAPTURED.parent
             place.mkdir()
-            for file in captures:
-                shutil.move(file, place / file.name)
+            for file in captures:  # which stay where they are until all of it is written
+                try:
+                    os.link(file, place / file.name)
+                except OSError:  # a file system without links
+                    shutil.copyfile(file, place / file.name)
     return numbers
 
 

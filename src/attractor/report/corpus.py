@@ -164,7 +164,7 @@ class CorpusReport:
         if self.part is not None:
             found["realizable_part"] = {
                 "share": self.part.share,
-                "vocabulary": self.part.corpus.vocabulary_size,
+                "vocabulary": self.part.shared.vocabulary_size,
                 "removed": self.part.removed,
             }
         if self.linear is not None:
@@ -325,7 +325,7 @@ def _part(report: CorpusReport, folder: ReportFolder) -> list[Section]:
     if report.part is None:
         return []
     head = Section("The largest realizable part found", [part_sentence(report.part)])
-    return [head, *_structure(corpus_structure(report.part.corpus), "_realizable", folder)]
+    return [head, *_structure(corpus_structure(report.part.shared), "_realizable", folder)]
 
 
 def _training(trained: TrainedCorpus, folder: ReportFolder) -> Section:

@@ -200,7 +200,7 @@ def linear_sentences(view: LinearView) -> list[str]:
 
 def part_row(part: RealizablePart) -> str:
     """How much of a corpus a realizable part is, in as few words."""
-    return f"{percent(part.share)} of the samples, {part.corpus.vocabulary_size:,} tokens"
+    return f"{percent(part.share)} of the samples, {part.shared.vocabulary_size:,} tokens"
 
 
 def part_sentence(part: RealizablePart) -> str:

@@ -8,6 +8,7 @@ from attractor.storage.atomic import (
     save_netcdf,
     write_file,
 )
+from attractor.storage.kept import kept_beside
 from attractor.storage.owned import owned_folder
 from attractor.storage.paths import (
     Input,
@@ -34,6 +35,7 @@ __all__ = [
     "check_writable",
     "discard_unfinished",
     "existing_file",
+    "kept_beside",
     "new_directory",
     "owned_folder",
     "save_netcdf",

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.analysis.bias.answer import SATURATED
+from attractor.analysis.bias.finished_runs import FinishedRun, FinishedRuns
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
@@ -89,6 +90,7 @@ class Experiment:
         loss: The loss.
         start: Where all of them start; None for random weights.
         progress: Whether to show progress bars.
+        finished: The runs that are done.
     """
 
     tokens: Tokens
@@ -100,6 +102,7 @@ class Experiment:
     loss: str
     start: Float[np.ndarray, "instance d e"] | None
     progress: bool
+    finished: FinishedRuns
 
     @classmethod
     def checked(
@@ -114,6 +117,7 @@ class Experiment:
         loss: str = "logistic",
         matched: bool = False,
         progress: bool = False,
+        finished: FinishedRuns | None = None,
     ) -> Experiment:
         """Checks the arguments of ``bias_matrix``.
 
@@ -137,9 +141,17 @@ class Experiment:
         check_methods(rows, tokens)
         _columns(norms, rows)
         start = matched_start(tokens, head) if matched else None
-        return cls(tokens, head, rows, norms, steps, seed, loss, start, progress)
+        finished = finished or FinishedRuns()
+        found = cls(tokens, head, rows, norms, steps, seed, loss, start, progress, finished)
+        finished.measure = found.matrix
+        return found
 
-    def run(self, method: Method) -> Trajectory:
+    def run(self, method: Method) -> FinishedRun:
+        """The run of a row, trained unless it is done."""
+        steps = method.steps or self.steps
+        return self.finished.run(method, steps, lambda: self._trained(method))
+
+    def _trained(self, method: Method) -> Trajectory:
         """Trains every data set once, from random weights or from the matrices given."""
         steps = method.steps or self.steps
         layer = method.layer
@@ -158,7 +170,7 @@ class Experiment:
 
         return train_with_torch(self.tokens, self.head, method.optimizer, **common)
 
-    def matrix(self, rows: Sequence[Method], runs: Sequence[Trajectory]) -> BiasMatrix:
+    def matrix(self, rows: Sequence[Method], runs: Sequence[FinishedRun]) -> BiasMatrix:
         """The matrix of rows that were run."""
         columns = _columns(self.norms, rows)
         data = _measure(self.tokens, rows, runs, columns, self.steps, self.progress)
@@ -188,7 +200,7 @@ def _columns(norms: Sequence[Geometry | str], rows: Sequence[Method]) -> list[Ge
 def _measure(
     tokens: Tokens,
     rows: Sequence[Method],
-    runs: Sequence[Trajectory],
+    runs: Sequence[FinishedRun],
     norms: list[Geometry],
     steps: int,
     progress: bool,

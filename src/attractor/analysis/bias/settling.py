@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from attractor.analysis.bias._bias_matrix import Experiment
+from attractor.analysis.bias.finished_runs import FinishedRun
 from attractor.analysis.bias.methods import Method
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.attention import Head
 from attractor.checks import check_steps
 from attractor.tokens import Tokens
-from attractor.training import Trajectory
 
 
 def settled_matrix(
@@ -42,7 +42,7 @@ def settled_matrix(
     steps, most_steps = check_steps("steps", steps), check_steps("most_steps", most_steps)
     experiment = Experiment.checked(tokens, head, methods, steps=steps, **options)
     rows = experiment.rows
-    known: list[tuple[Method, Trajectory]] = []
+    known: list[tuple[Method, FinishedRun]] = []
     while True:
         # What stays as it is is not run again.
         runs = {id(row): run for row, run in known}
