@@ -12,8 +12,8 @@ from fuzzing.arguments.run import EVERY, pairs_of, run
 from fuzzing.arguments.same_numbers import WAYS
 from fuzzing.arguments.table import Call
 
-NUMBERS = np.array([[1.5, 2.5], [3.5, 6e4]])  # whose double float16 does not hold
-ROOMS = ("tokens", "selection", "margin", "attention", "files", "audit", "next_token", "monitor")
+NUMBERS = np.array([[1.5, 2.5], [3.5, -4.5]])
+ROOMS = ("tokens", "selection", "margin", "attention")
 
 
 def test_every_public_callable_is_in_the_table():
@@ -55,7 +55,7 @@ def found_bad(wanted, folder, packages=None):
 
 
 def doubled(W, kind="right"):
-    """Twice the numbers; wrong in one way or another."""
+    """The numbers times two; wrong in one way or another."""
     if kind == "bytes":
         return 2 * np.frombuffer(W.tobytes()).reshape(W.shape)
     if kind == "writes":
@@ -63,7 +63,7 @@ def doubled(W, kind="right"):
         return W.copy()
     if kind == "refuses" and not W.flags.c_contiguous:
         raise InvalidInputError("W", "it lies otherwise", "Copy it")
-    return W * 2 if kind == "narrow" else 2 * np.asarray(W, np.float64)
+    return W * W.dtype.type(1.001) if kind == "narrow" else 2 * np.asarray(W, np.float64)
 
 
 @pytest.mark.parametrize(
