@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.loaded import is_of_loaded
 from attractor.memory import require_memory
+from attractor.settings import settings_of_jax
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike
@@ -42,11 +44,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """Lets JAX compute in float64 inside the block, and leaves the user's own setting alone.
+    """Lets JAX compute in float64 and in our own settings inside the block; the user's come back.
+
+    What is computed is there at once, also where the user's code is being traced.
 
     Raises:
-        AttractorError: In a process forked from one that had used JAX, whose threads it lacks: it
-            would wait for them for ever.
+        AttractorError: If JAX finds no device, or in a process forked from one that had used JAX,
+            whose threads it lacks: it would wait for them for ever.
     """
     if _forked_with_jax:
         raise AttractorError(
@@ -56,8 +60,23 @@ def double_precision() -> Iterator[None]:
         )
     import jax
 
-    with jax.enable_x64(True):
+    _require_device()
+    with settings_of_jax(jax), jax.core.eval_context(), jax.enable_x64(True):
         yield
+
+
+@functools.cache
+def _require_device() -> None:
+    """Has JAX look for its devices, once."""
+    import jax
+
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        raise AttractorError(
+            f"JAX finds no device: {' '.join(str(error).split())}. Leave JAX_PLATFORMS out of the "
+            "environment, or set it to cpu"
+        ) from None
 
 
 LARGEST = 1e50
@@ -67,11 +86,24 @@ _MUCH = 2**30
 """Bytes of an array from which on a copy of it may not fit into memory."""
 
 
-def as_plain(value: Any) -> np.ndarray:
+def as_plain(value: Any, argument: str = "array") -> np.ndarray:
     """A value as NumPy reads it; an array of one object where it is a ragged list.
 
     Tensors of PyTorch are taken out of their graph and off their device.
+
+    Args:
+        value: Anything.
+        argument: The name to use in an error.
+
+    Raises:
+        InvalidInputError: If JAX is tracing the value.
     """
+    if is_of_loaded(value, "jax.core", "Tracer"):
+        raise InvalidInputError(
+            argument,
+            "JAX is tracing it, and its numbers are not known yet",
+            "Give an array of numbers: call this outside of jax.jit, jax.grad and jax.vmap",
+        )
     if is_of_loaded(value, "torch", "Tensor"):
         value = value.detach().cpu()
         if value.is_floating_point() and value.itemsize < 4:  # NumPy knows no bfloat16
@@ -97,7 +129,7 @@ def as_float64(
         InvalidInputError: If the values are not real numbers, are not finite or too large, or a
             copy does not fit into memory.
     """
-    array = as_plain(value)
+    array = as_plain(value, argument)
     if array.dtype.kind == "O":
         raise InvalidInputError(
             argument,
@@ -229,7 +261,7 @@ def as_integers(
     Raises:
         InvalidInputError: If they are no integers, one is out of range, or an axis does not fit.
     """
-    array = as_plain(value)
+    array = as_plain(value, argument)
     if array.dtype.kind not in "iu":
         raise InvalidInputError(argument, "not all are integers", "Give integers in an array")
     check_shape(argument, array.shape, shape)

@@ -35,6 +35,7 @@ from attractor.attention.parameterization import (
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import Scaled
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_attention, softmax_row
+from attractor.settings import all_in_own_settings
 
 __all__ = [
     "AttentionHeads",
@@ -75,3 +76,5 @@ __all__ = [
     "softmax_attention",
     "softmax_row",
 ]
+
+all_in_own_settings(__name__)

@@ -28,6 +28,8 @@ from attractor.checks import check_choice, check_function, check_kinds, check_te
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
+from attractor.precision import as_plain
+from attractor.settings import with_own_settings
 from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,
@@ -144,7 +146,8 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         matrix_geometry: Geometry | None = None,
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
-        optimizer = super().__new__(cls, init, _with_decay(update, weight_decay))
+        decayed = _with_decay(update, weight_decay)
+        optimizer = super().__new__(cls, with_own_settings(init), with_own_settings(decayed))
         optimizer._undecayed = update
         optimizer.geometry = geometry
         optimizer.gradient_scale = gradient_scale
@@ -233,7 +236,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         """The hyperparameters of trials, given which variant each is of."""
         variants = self.variants
         return {
-            name: np.array([variant[name] for variant in variants], dtype)[which]
+            name: np.array([as_plain(one[name], name) for one in variants], dtype)[which]
             for name in self.hyperparameters
         }
 
