@@ -53,7 +53,12 @@ class _Package(ModuleType):
         if name == "__all__":
             value = sorted(module_of(self.__name__))
         elif module and module != self.__name__:
-            value = public_in_own_settings(self._prepare(getattr(importlib.import_module(module), name)))
+            found = getattr(importlib.import_module(module), name)
+            for other, place in module_of(self.__name__).items():  # what comes of it has classes, too
+                public = vars(sys.modules.get(place, object)).get(other)
+                if isinstance(public, type):
+                    public_in_own_settings(public)
+            value = public_in_own_settings(self._prepare(found))
         elif not name.startswith("_") and importlib.util.find_spec(submodule):
             value = importlib.import_module(submodule)
         else:

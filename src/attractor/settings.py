@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -59,12 +60,18 @@ def with_own_settings(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def public_in_own_settings(public: Any) -> Any:
-    """A public name; where it is a function of ours, one that runs in the library's own settings.
+    """A public name, whose functions run in the library's own settings.
 
-    It takes the function's place in its module, too, so that it can be pickled.
+    A class of plain Python keeps its place, and its public methods run so. A function takes the
+    other's place in its module, too, so that it can be pickled.
     """
-    ours = isinstance(public, FunctionType) and public.__module__.startswith("attractor.")
-    if not ours or hasattr(public, "in_own_settings"):
+    if type(public) in (type, ABCMeta) and public.__module__.startswith("attractor."):
+        for name, method in list(vars(public).items()):
+            if isinstance(method, classmethod) and _is_open(name, method.__func__):
+                setattr(public, name, classmethod(with_own_settings(method.__func__)))
+            elif _is_open(name, method):
+                setattr(public, name, with_own_settings(method))
+    if not _is_open("", public) or not public.__module__.startswith("attractor."):
         return public
     call = with_own_settings(public)
     module = sys.modules[public.__module__]
@@ -73,8 +80,14 @@ def public_in_own_settings(public: Any) -> Any:
     return call
 
 
+def _is_open(name: str, value: Any) -> bool:
+    """Whether a name stands for a public function that runs in whatever settings hold."""
+    function = isinstance(value, FunctionType) and not name.startswith("_")
+    return function and not hasattr(value, "in_own_settings")
+
+
 def all_in_own_settings(package: str) -> None:
-    """Has the functions in ``__all__`` of a package run in the library's own settings."""
+    """Has what a package lists in ``__all__`` run in the library's own settings."""
     names = vars(sys.modules[package])
     names.update({name: public_in_own_settings(names[name]) for name in names["__all__"]})
 

@@ -35,7 +35,6 @@ from attractor.attention.parameterization import (
 from attractor.attention.rows import Rows, attention_rows
 from attractor.attention.scaled import Scaled
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_attention, softmax_row
-from attractor.settings import all_in_own_settings
 
 __all__ = [
     "AttentionHeads",
@@ -76,5 +75,3 @@ __all__ = [
     "softmax_attention",
     "softmax_row",
 ]
-
-all_in_own_settings(__name__)

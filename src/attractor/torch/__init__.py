@@ -3,6 +3,13 @@
 Importing this module imports PyTorch.
 """
 
+import importlib.util
+
+from attractor.errors import AttractorError
+
+if importlib.util.find_spec("torch") is None:
+    raise AttractorError("attractor.torch needs PyTorch. Run `pip install 'attractor[torch]'`")
+
 from attractor.torch._trainer_callback import trainer_callback
 from attractor.torch.capture import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
