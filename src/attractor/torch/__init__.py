@@ -3,13 +3,7 @@
 Importing this module imports PyTorch.
 """
 
-import importlib.util
-
-from attractor.errors import AttractorError
-
-if importlib.util.find_spec("torch") is None:
-    raise AttractorError("attractor.torch needs PyTorch. Run `pip install 'attractor[torch]'`")
-
+import attractor.torch._installed  # noqa: F401, I001 - before all that needs PyTorch
 from attractor.torch._trainer_callback import trainer_callback
 from attractor.torch.capture import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
