@@ -17,7 +17,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 _OF_JAX: dict[str, Any] = {
-    "jax_check_tracer_leaks": False,
     "jax_debug_infs": False,
     "jax_debug_nans": False,
     "jax_default_matmul_precision": None,
@@ -31,8 +30,6 @@ _OF_JAX: dict[str, Any] = {
     "jax_transfer_guard_host_to_device": "allow",
 }
 """Settings of JAX that results and work depend on, each with the value they need."""
-_SET_BY = {"jax_check_tracer_leaks": "checking_leaks"}
-"""What sets a setting within a block, where it has another name."""
 
 
 @contextlib.contextmanager
@@ -97,6 +94,6 @@ def settings_of_jax(jax: ModuleType) -> contextlib.AbstractContextManager[Any]:
     config, together = jax.config, contextlib.ExitStack()
     for name, needed in _OF_JAX.items():
         if getattr(config, name, None) not in (None, needed):
-            setter = getattr(jax, _SET_BY.get(name, name.removeprefix("jax_")))
+            setter = getattr(jax, name.removeprefix("jax_"))
             together.enter_context(setter(needed))
     return together
