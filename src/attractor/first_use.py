@@ -54,7 +54,7 @@ class _Package(ModuleType):
             value = sorted(module_of(self.__name__))
         elif module and module != self.__name__:
             found = getattr(importlib.import_module(module), name)
-            for other, place in module_of(self.__name__).items():  # what comes of it has classes, too
+            for other, place in module_of(self.__name__).items():  # classes it came with
                 public = vars(sys.modules.get(place, object)).get(other)
                 if isinstance(public, type):
                     public_in_own_settings(public)

@@ -75,8 +75,8 @@ def _require_device() -> None:
     except Exception as error:  # without a word where none of the platforms named is there
         why = " ".join(str(error).split()) or f"JAX_PLATFORMS is {jax.config.jax_platforms!r}"
         raise AttractorError(
-            f"JAX finds no device ({why}). Leave JAX_PLATFORMS out of the environment, or set it to "
-            "cpu"
+            f"JAX finds no device ({why}). Leave JAX_PLATFORMS out of the environment, or set it "
+            "to cpu"
         ) from None
 
 

@@ -219,7 +219,9 @@ def session(
             with interruption.interruptible():
                 if as_json and streams.failure:
                     raise InvalidInputError(
-                        "json", f"standard output: {streams.failure}", "Leave it open, or leave --json out"
+                        "json",
+                        f"standard output: {streams.failure}",
+                        "Leave it open, or leave --json out",
                     )
                 if quiet and not as_json and out is not None and not any(out):
                     raise InvalidInputError(

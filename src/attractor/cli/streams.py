@@ -24,14 +24,14 @@ def prepare() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # closed; what is opened next must not take its number
             os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))
             failure = "it is closed" if name == "stdout" else failure
         elif number and isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             setattr(sys, name, _Stream(stream, what_it_is=name))
 
 
 class _Stream(io.TextIOWrapper):
-    """A stream that fails at most once; standard error, where nothing could be said of it, never."""
+    """A stream that fails at most once; standard error never, as nothing could be said of it."""
 
     def __init__(self, stream: io.TextIOWrapper, what_it_is: str) -> None:
         errors = "backslashreplace" if stream.errors == "strict" else stream.errors

@@ -72,9 +72,9 @@ def numbers_table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]
 
 def picture(png: bytes, description: str, width: int | None = None) -> str:
     """A picture, as many pixels wide, with what is said of it to those who do not see it."""
-    data = base64.b64encode(png).decode()
+    data, said = base64.b64encode(png).decode(), html.escape(visible(description))
     size = "" if width is None else f' width="{width}"'
-    return f'<img{size} src="data:image/png;base64,{data}" alt="{html.escape(visible(description))}">'
+    return f'<img{size} src="data:image/png;base64,{data}" alt="{said}">'
 
 
 def printed_parts(show: Callable[[Console], None]) -> list[str]:
