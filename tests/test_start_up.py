@@ -71,7 +71,7 @@ def loaded_by(code, folder=None):
 def test_attractor_itself_loads_nothing(code):
     loaded = loaded_by(code)
     ours = {name for name in loaded if name.startswith("attractor")}
-    assert ours <= {"attractor", "attractor.version", "attractor.first_use"}
+    assert ours <= {"attractor", "attractor.version", "attractor.first_use", "attractor.settings"}
     assert not loaded & {"numpy", *SLOW}
 
 

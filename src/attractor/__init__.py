@@ -74,7 +74,10 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or name not in _module_of():
         words = f"module 'attractor' has no attribute {name!r}{_elsewhere(name)}"
         raise AttributeError(words, name=name)
-    globals()[name] = value = getattr(importlib.import_module(_module_of()[name]), name)
+    from attractor.settings import public_in_own_settings
+
+    value = public_in_own_settings(getattr(importlib.import_module(_module_of()[name]), name))
+    globals()[name] = value
     return value
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import os
+import sys
+import warnings
 
 
 class AttractorError(ValueError):
@@ -73,6 +75,14 @@ class ClusterLostError(AttractorError, ConnectionError):
 
 class AttractorWarning(UserWarning):
     """Base class of every warning this library gives."""
+
+
+def warn_caller(words: str, category: type[Warning]) -> None:
+    """Warns of the line outside of this library that led here."""
+    frame, level = sys._getframe(), 1
+    while frame.f_globals.get("__name__", "").startswith("attractor") and frame.f_back:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, category, stacklevel=level)
 
 
 class DuplicateTokensWarning(AttractorWarning):

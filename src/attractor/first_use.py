@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from attractor.settings import public_in_own_settings
+
 
 def import_on_first_use(
     package: str,
@@ -51,7 +53,12 @@ class _Package(ModuleType):
         if name == "__all__":
             value = sorted(module_of(self.__name__))
         elif module and module != self.__name__:
-            value = self._prepare(getattr(importlib.import_module(module), name))
+            found = getattr(importlib.import_module(module), name)
+            for other, place in module_of(self.__name__).items():  # classes it came with
+                public = vars(sys.modules.get(place, object)).get(other)
+                if isinstance(public, type):
+                    public_in_own_settings(public)
+            value = public_in_own_settings(self._prepare(found))
         elif not name.startswith("_") and importlib.util.find_spec(submodule):
             value = importlib.import_module(submodule)
         else:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, warn_caller
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -48,10 +48,9 @@ def renamed_argument(
                     )
                 given = named.pop(former)
                 value = values.get(given, given) if isinstance(given, str) else given
-                warnings.warn(
+                warn_caller(
                     f"{former}={given!r} of {owner} is now called {now}={value!r}",
                     DeprecationWarning,
-                    stacklevel=2,
                 )
                 named[now] = value
             return function(*arguments, **named)
@@ -77,7 +76,7 @@ def dropped_arguments(
             for name in set(names) & set(named):
                 del named[name]
                 words = f"{function.__qualname__} no longer needs {name}: {why}"
-                warnings.warn(words, DeprecationWarning, stacklevel=2)
+                warn_caller(words, DeprecationWarning)
             return function(*arguments, **named)
 
         return call

@@ -80,7 +80,7 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> None:
 
     Args:
         folder: Where to keep them, even if the environment names another. By default the user's
-            cache folder.
+            cache folder; where there is none that can be written to, nothing is kept.
 
     Raises:
         InvalidInputError: If the folder cannot be made.
@@ -92,10 +92,7 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> None:
     settings = {name: value for name, value in settings.items() if name.upper() not in os.environ}
     if folder is not None:
         settings[_FOLDER] = str(_made(check_path("folder", folder)))
-    elif not _folder_was_chosen():
-        import platformdirs
-
-        default = Path(platformdirs.user_cache_dir("attractor"), "xla", kind_of_processor())
+    elif not _folder_was_chosen() and (default := _default_folder()) is not None:
         settings[_FOLDER] = str(default)
     if "jax" not in sys.modules:
         os.environ.update({name.upper(): str(value) for name, value in settings.items()})
@@ -118,6 +115,20 @@ def _folder_was_chosen() -> bool:
         return True
     jax = sys.modules.get("jax")
     return jax is not None and getattr(jax.config, _FOLDER, None) is not None
+
+
+def _default_folder() -> Path | None:
+    """The subfolder of the user's cache folder; None where there is none to write to."""
+    import platformdirs
+
+    try:
+        default = Path(platformdirs.user_cache_dir("attractor"), "xla", kind_of_processor())
+        if not default.is_absolute():  # without a home folder it lies in the working directory
+            return None
+        default.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return default if os.access(default, os.W_OK | os.X_OK) else None
 
 
 def _made(folder: Path) -> Path:

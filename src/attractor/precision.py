@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from attractor.errors import AttractorError, InvalidInputError, NotFiniteError
 from attractor.loaded import is_of_loaded
 from attractor.memory import require_memory
+from attractor.settings import settings_of_jax
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike
@@ -42,11 +44,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """Lets JAX compute in float64 inside the block, and leaves the user's own setting alone.
+    """Lets JAX compute in float64 and in our own settings inside the block; the user's come back.
+
+    What is computed is there at once, also where the user's code is being traced.
 
     Raises:
-        AttractorError: In a process forked from one that had used JAX, whose threads it lacks: it
-            would wait for them for ever.
+        AttractorError: If JAX finds no device, or in a process forked from one that had used JAX,
+            whose threads it lacks: it would wait for them for ever.
     """
     if _forked_with_jax:
         raise AttractorError(
@@ -56,8 +60,24 @@ def double_precision() -> Iterator[None]:
         )
     import jax
 
-    with jax.enable_x64(True):
+    _require_device()
+    with settings_of_jax(jax), jax.core.eval_context(), jax.enable_x64(True):
         yield
+
+
+@functools.cache
+def _require_device() -> None:
+    """Has JAX look for its devices, once."""
+    import jax
+
+    try:
+        jax.devices()
+    except Exception as error:  # without a word where none of the platforms named is there
+        why = " ".join(str(error).split()) or f"JAX_PLATFORMS is {jax.config.jax_platforms!r}"
+        raise AttractorError(
+            f"JAX finds no device ({why}). Leave JAX_PLATFORMS out of the environment, or set it "
+            "to cpu"
+        ) from None
 
 
 LARGEST = 1e50
@@ -87,11 +107,17 @@ def as_plain(argument: str, value: Any) -> np.ndarray:
     Tensors of PyTorch are taken out of their graph and off their device.
 
     Raises:
-        InvalidInputError: If it is a masked array of NumPy, or a list of them.
+        InvalidInputError: If it is a masked array of NumPy, or a list of them, or JAX is tracing it.
     """
     of_each_type = {type(part): part for part in value} if isinstance(value, list | tuple) else {}
     for part in (value, *of_each_type.values()):
         check_unmasked(argument, part)
+        if is_of_loaded(part, "jax.core", "Tracer"):
+            raise InvalidInputError(
+                argument,
+                "JAX is tracing it, and its numbers are not known yet",
+                "Give an array of numbers: call this outside of jax.jit, jax.grad and jax.vmap",
+            )
     if is_of_loaded(value, "torch", "Tensor"):
         value = value.detach().cpu()
         if value.is_floating_point() and value.itemsize < 4:  # NumPy knows no bfloat16

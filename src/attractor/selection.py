@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_function, check_kinds
-from attractor.errors import InvalidInputError, TiedTokensWarning
+from attractor.errors import InvalidInputError, TiedTokensWarning, warn_caller
 from attractor.geometry import lengths
 from attractor.geometry._lengths import in_ordinary_units
 from attractor.loaded import is_of_loaded
@@ -207,11 +206,10 @@ def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selecti
     tied = mask.sum(-1) > 1
     if tied.any():
         rows = [tuple(int(i) for i in row) for row in np.argwhere(tied)]
-        warnings.warn(
+        warn_caller(
             f"{len(rows)} rows have several tokens of the same, highest score; the first is row "
             f"{rows[0]}, tokens {np.flatnonzero(mask[rows[0]]).tolist()}",
             TiedTokensWarning,
-            stacklevel=2,
         )
     return Selection(mask, tied)
 

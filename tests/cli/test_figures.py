@@ -35,6 +35,9 @@ def test_draws_a_figure_with_all_its_files_once(run_json, tmp_path):
         ((FIGURE, "--size", "huge"), "size"),
         (("max-margin/random-data", "--as-published"), "as_published"),
         ((FIGURE, "--all"), "NAME"),
+        (("--of", "transformers-as-svms", "--data", "nowhere"), "data"),
+        (("--data", "nowhere"), "data"),
+        (("--seeds", "3"), "seeds"),
     ],
 )
 def test_bad_input_before_any_work(run_json, arguments, argument, tmp_path):

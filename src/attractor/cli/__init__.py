@@ -1,6 +1,6 @@
 """The command line.
 
-Nothing but the standard library is imported here: ``main`` first takes charge of Ctrl-C.
+Nothing that takes long is imported here: ``main`` first takes charge of Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
-from attractor.cli import interruption
+from attractor.cli import interruption, streams
 from attractor.loaded import leave_out
 
 if TYPE_CHECKING:
     from attractor.cli.application import app as app
 
 
+_LEFT = 141
+"""The exit code where the reader of standard output has gone, that of its signal in shells."""
+
+
 def main() -> None:
     """Runs the command line."""
+    streams.prepare()
     interruption.take_charge()
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
@@ -28,11 +33,22 @@ def main() -> None:
         leave_out("dask")
     from attractor.cli.application import app
 
+    code: Any = 0
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except SystemExit as ended:
-        gc.freeze()  # to look for cycles once more, at the very end, takes half a second
-        sys.exit(interruption.exit_code() or ended.code)
+        code = ended.code
+    except streams.OutputError as error:  # outside of a session, which says so itself
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except BrokenPipeError:
+        if not streams.left:
+            raise
+    gc.freeze()  # to look for cycles once more, at the very end, takes half a second
+    sys.exit(interruption.exit_code() or (_LEFT if streams.left else code))
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,6 +78,8 @@ def figures(
 
         chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not (names or of or everything):
+            why = "the figures are only listed without a name, --of or --all"
+            _refuse_idle(why, data=data, seeds=seeds, as_published=as_published)
             lines = {name: figure.summary for name, figure in chosen.items()}
             current.list_names(lines)
             current.result(figures=lines)
@@ -88,6 +90,10 @@ def figures(
         from attractor.report.figures import GALLERY, write_gallery
         from attractor.storage import Input, OutputFile, OutputFolder, check_paths
 
+        if not any(figure.takes for figure in chosen.values()):
+            _refuse_idle("none of these figures is made of data of yours", data=data)
+        if not any(figure.artifact for figure in chosen.values()):
+            _refuse_idle("none of these figures has an artifact", as_published=as_published)
         for figure in chosen.values():
             published = as_published and bool(figure.artifact or names)
             check_request(figure, size, seeds, published, data if figure.takes or names else None)
@@ -128,6 +134,13 @@ def figures(
             page=str(page.absolute()),
             figures={done.figure.name: done.summary() for done in drawn},
         )
+
+
+def _refuse_idle(why: str, **options: Any) -> None:
+    """Refuses options that would do nothing."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInputError(name, why, "Leave it out")
 
 
 def _readings(done: DrawnFigure, how: str) -> Table:

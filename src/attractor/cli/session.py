@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.text import Text
 
-from attractor.cli import answer, interruption
+from attractor.cli import answer, interruption, streams
 from attractor.cli.application import called
 from attractor.errors import (
     AttractorError,
@@ -26,6 +27,7 @@ from attractor.errors import (
 )
 from attractor.machine import use_compilation_cache
 from attractor.progress import time_in_words
+from attractor.visible import visible
 
 if TYPE_CHECKING:
     from attractor.records import Printed
@@ -57,6 +59,15 @@ class ExitCode(enum.IntEnum):
     """Stopped by a signal to terminate."""
 
 
+class _Console(Console):
+    """One that words from files cannot steer."""
+
+    def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
+        """What is printed, in which characters that do not show are written out."""
+        for part in super().render(*arguments, **named):
+            yield part if part.control else part._replace(text=visible(part.text))
+
+
 class Session:
     """The output of a command: text for people, and one JSON object at its end.
 
@@ -70,8 +81,8 @@ class Session:
         self.exit_code = ExitCode.DONE
         self.progress = not quiet
         self._command, self._json, self._quiet = command, as_json, quiet
-        self._errors = Console(stderr=True, soft_wrap=True)
-        self._console = Console(stderr=as_json)
+        self._errors = _Console(stderr=True, soft_wrap=True)
+        self._console = _Console(stderr=as_json)
         self._result: dict[str, Any] = {}
 
     def say(self, *parts: RenderableType) -> None:
@@ -230,6 +241,12 @@ def session(
         inner = interruption.is_working()
         try:
             with interruption.interruptible():
+                if as_json and streams.failure:
+                    raise InvalidInputError(
+                        "json",
+                        f"standard output: {streams.failure}",
+                        "Leave it open, or leave --json out",
+                    )
                 if quiet and not as_json and out is not None and not any(out):
                     raise InvalidInputError(
                         "quiet",

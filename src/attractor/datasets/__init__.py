@@ -28,6 +28,7 @@ from attractor.datasets.tokenizer import (
     load_tokenizer,
     train_tokenizer,
 )
+from attractor.settings import all_in_own_settings
 
 __all__ = [
     "DigitPatches",
@@ -60,3 +61,5 @@ __all__ = [
     "train_tokenizer",
     "unit_tokens",
 ]
+
+all_in_own_settings(__name__)

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from attractor.visible import visible
+
 TITLE = "Drag a token, watch the attractor move"
 
 _STYLE = """
@@ -40,7 +42,7 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
         title: Its title; default: that of the state.
     """
     if title is not None:
-        state = state | {"title": title}
+        state = state | {"title": visible(title)}
     title = str(state.get("title") or TITLE)
     code = "\n" + script().replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()

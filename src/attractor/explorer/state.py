@@ -26,6 +26,7 @@ from attractor.checks import (
 )
 from attractor.errors import InvalidInputError
 from attractor.geometry import get_geometry
+from attractor.visible import visible
 
 VERSION = 1
 MOST_SEQUENCES = 24
@@ -177,7 +178,7 @@ def _text(most: int) -> Callable[[str, Any], str]:
         text = check_text(name, value)
         if len(text) > most:
             raise InvalidInputError(name, f"it has {len(text)} characters", f"Give at most {most}")
-        return text
+        return visible(text)
 
     return check
 

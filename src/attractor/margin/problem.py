@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -11,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.checks import check_choice, check_items, check_kind, check_text
-from attractor.errors import DuplicateTokensWarning, InvalidInputError
+from attractor.errors import DuplicateTokensWarning, InvalidInputError, warn_caller
 from attractor.geometry._lengths import ordinary_factor
 from attractor.memory import require_memory
 from attractor.precision import as_float64, as_plain, as_real, check_broadcast, finite_where
@@ -596,10 +595,9 @@ def _warn_of_impossible(
             for j in found[:_NAMED]
         ]
         more = f"; and {found.size - _NAMED} more" if found.size > _NAMED else ""
-        warnings.warn(
+        warn_caller(
             f"{found.size} constraints cannot be met: {what} ({'; '.join(named)}{more})",
             DuplicateTokensWarning,
-            stacklevel=4,
         )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from attractor.checks import check_kinds, suggest
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, warn_caller
 from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
 from attractor.papers.paper import get_paper
@@ -111,7 +110,7 @@ def get_figure(name: str) -> PaperFigure:
     check_kinds(name=(name, str))
     if name in _FORMER_FIGURES:
         now = _FORMER_FIGURES[name]
-        warnings.warn(f"the figure {name} is now {now}", DeprecationWarning, stacklevel=2)
+        warn_caller(f"the figure {name} is now {now}", DeprecationWarning)
         name = now
     return _named("figure", PaperFigure, name, {})
 

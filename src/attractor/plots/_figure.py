@@ -9,13 +9,32 @@ from typing import Any
 
 import matplotlib
 import matplotlib.figure
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from attractor.plots.description import description
+from attractor.visible import visible
 
 _SHARPNESS = 2
 """Pixels of a picture, either way, for each one that a notebook shows."""
 _NOT_OF_FIGURES = {"backend", "backend_fallback", "interactive", "toolbar"}
+
+
+def write_out(figure: matplotlib.figure.Figure) -> None:
+    """Has characters that do not show, in words from files, written out in all texts of a figure.
+
+    An SVG with control characters is none, and marks of the direction would turn words around.
+    """
+    for text in figure.findobj(Text):
+        if (said := visible(text.get_text())) != text.get_text():
+            text.set_text(said)
+    for axis in figure.findobj(Axis):
+        if isinstance(axis.get_major_locator(), FixedLocator):  # its formatter has the words
+            labels = [label.get_text() for label in axis.get_ticklabels()]
+            if (said := [visible(label) for label in labels]) != labels:
+                axis.set_ticklabels(said)
 
 
 class Figure(matplotlib.figure.Figure):
@@ -42,6 +61,7 @@ class Figure(matplotlib.figure.Figure):
 
     def draw(self, renderer: Any) -> None:
         """Draws it in its style."""
+        write_out(self)
         with self.its_style():
             super().draw(renderer)
 

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from attractor.plots._figure import Figure as StyledFigure
+from attractor.plots._figure import Figure as StyledFigure, write_out
 from attractor.provenance import Provenance, embed
 from attractor.storage import atomic_file
 
@@ -118,8 +118,10 @@ def _drawings(figure: Figure) -> dict[str, bytes]:
     """The contents of both files; the figure has its layout engine, resolution and canvas again."""
     layout, dpi, canvas = figure.get_layout_engine(), figure.dpi, figure.canvas
     _thin_minor_ticks(figure)
+    write_out(figure)
     try:
-        figure.dpi = matplotlib.rcParams["savefig.dpi"]
+        dots = matplotlib.rcParams["savefig.dpi"]
+        figure.dpi = dpi if dots == "figure" else dots
         if layout is not None and figure.axes:  # once for both: `savefig` would draw it four times
             layout.execute(figure)
         figure.set_layout_engine("none")

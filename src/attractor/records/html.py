@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attractor.records.printed import without_columns
+from attractor.visible import visible
 
 _STYLE = """
 .attractor-result { color: inherit; overflow-x: auto; }
@@ -36,7 +37,7 @@ _STYLE = """
 
 def in_notebook(parts: Iterable[str]) -> str:
     """Parts of a result, with the style that they share."""
-    return f'<div class="attractor-result"><style>{_STYLE}</style>{"".join(parts)}</div>'
+    return visible(f'<div class="attractor-result"><style>{_STYLE}</style>{"".join(parts)}</div>')
 
 
 def paragraph(text: str) -> str:
@@ -71,9 +72,9 @@ def numbers_table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]
 
 def picture(png: bytes, description: str, width: int | None = None) -> str:
     """A picture, as many pixels wide, with what is said of it to those who do not see it."""
-    data = base64.b64encode(png).decode()
+    data, said = base64.b64encode(png).decode(), html.escape(visible(description))
     size = "" if width is None else f' width="{width}"'
-    return f'<img{size} src="data:image/png;base64,{data}" alt="{html.escape(description)}">'
+    return f'<img{size} src="data:image/png;base64,{data}" alt="{said}">'
 
 
 def printed_parts(show: Callable[[Console], None]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from jaxtyping import Real
 
 from attractor.checks import as_number, shown
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.errors import InvalidInputError, TrialStatus, warn_caller
 from attractor.records.printed import Summary
 
 if TYPE_CHECKING:
@@ -84,9 +83,7 @@ class RecordedRun(Summary):
         if found.size:
             return int(found[0])
         if number == -1 and self.axis != "logarithmic_time":  # of which it may be a value
-            warnings.warn(
-                "step=-1 for the last record is now step=None", DeprecationWarning, stacklevel=3
-            )
+            warn_caller("step=-1 for the last record is now step=None", DeprecationWarning)
             return len(steps) - 1
         nearest = steps[np.abs(steps - number).argmin()]
         raise InvalidInputError(

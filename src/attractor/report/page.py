@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from attractor.storage.markers import made_by
+from attractor.visible import visible
 
 _LARGER = 1.4
 """A figure of a page's width is as wide as the column, and narrower ones have text as large."""
@@ -174,7 +175,7 @@ def render_page(
     """
     points = "".join(f"<li>{_finding(point)}</li>" for point in findings)
     body = "\n".join(_section(section, figures, 2) for section in sections)
-    return f"""<!DOCTYPE html>
+    page = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -194,6 +195,7 @@ def render_page(
 </body>
 </html>
 """
+    return visible(page)
 
 
 def _finding(point: Words | Folded) -> str:

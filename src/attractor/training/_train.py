@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.checks import check_choice, check_steps
-from attractor.errors import PrecisionWarning
+from attractor.errors import PrecisionWarning, warn_caller
 from attractor.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
@@ -140,10 +139,9 @@ def train(
     recorded = record_steps(steps, record)
     validation.check_checkpoint(checkpoint, checkpoint_every)
     if dtype == "float32" and kernel == "exact":  # with "plain", noise is intended
-        warnings.warn(
+        warn_caller(
             "training in float32: directions carry about 5 digits at score gaps of 80",
             PrecisionWarning,
-            stacklevel=2,
         )
 
     training = AttentionTraining(

@@ -3,6 +3,7 @@
 from attractor.analysis.basins._basin_boundary import BasinBoundary, basin_boundary
 from attractor.analysis.basins._basin_map import BasinMap, basin_map
 from attractor.analysis.basins._basin_shares import BasinShares, basin_shares
+from attractor.settings import all_in_own_settings
 
 __all__ = [
     "BasinBoundary",
@@ -12,3 +13,5 @@ __all__ = [
     "basin_map",
     "basin_shares",
 ]
+
+all_in_own_settings(__name__)

@@ -13,6 +13,7 @@ from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.tuned import Cell, TunedAnswer, TunedMatrix
 from attractor.analysis.bias.tuning import tuned_matrix
+from attractor.settings import all_in_own_settings
 
 __all__ = [
     "NORMS",
@@ -33,3 +34,5 @@ __all__ = [
     "tuned_matrix",
     "which_norm",
 ]
+
+all_in_own_settings(__name__)

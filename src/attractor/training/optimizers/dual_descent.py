@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction
-from attractor.errors import InvalidInputError, PrecisionWarning
+from attractor.errors import InvalidInputError, PrecisionWarning, warn_caller
 from attractor.geometry import Lp, Schatten
 from attractor.geometry.exponent import positive_power
 from attractor.geometry.jax_decompositions import sum_of_powers
@@ -303,7 +302,7 @@ def warn_of_lost_precision(
     name, reason = found[0]
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     which = f"{name or 'the parameters'}{others}"
-    warnings.warn(f"Mirror descent of {which}: {reason}", PrecisionWarning, stacklevel=3)
+    warn_caller(f"Mirror descent of {which}: {reason}", PrecisionWarning)
 
 
 def _problem(

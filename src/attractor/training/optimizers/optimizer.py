@@ -28,6 +28,8 @@ from attractor.checks import check_choice, check_function, check_kinds, check_te
 from attractor.errors import InvalidInputError
 from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
+from attractor.precision import as_plain
+from attractor.settings import with_own_settings
 from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,
@@ -151,7 +153,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     ) -> Optimizer:
         """Joins the pair of functions with what they declare."""
         pair = on_plain_arrays(takes, init, _with_decay(update, weight_decay))
-        optimizer = super().__new__(cls, *pair)
+        optimizer = super().__new__(cls, *map(with_own_settings, pair))
         optimizer._undecayed = update
         optimizer.geometry = geometry
         optimizer.gradient_scale = gradient_scale
@@ -240,7 +242,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         """The hyperparameters of trials, given which variant each is of."""
         variants = self.variants
         return {
-            name: np.array([variant[name] for variant in variants], dtype)[which]
+            name: np.array([as_plain(one[name], name) for one in variants], dtype)[which]
             for name in self.hyperparameters
         }
 
