@@ -91,7 +91,11 @@ def pytest_ignore_collect(collection_path, config):
 
 def failed_if_a_package_is_missing(report, config):
     """Makes a failure of a skip by `importorskip`, where everything has to be installed."""
-    if report.skipped and config.getoption("--all-installed") and isinstance(report.longrepr, tuple):
+    if (
+        report.skipped
+        and config.getoption("--all-installed")
+        and isinstance(report.longrepr, tuple)
+    ):
         reason = report.longrepr[2]
         if "could not import" in reason:
             report.outcome, report.longrepr = "failed", reason

@@ -97,7 +97,7 @@ def test_what_is_known_is_computed_inside_jit():
 )
 def test_what_jit_does_not_know_yet_is_named(argument, call):
     def fails(x):
-        with pytest.raises(at.InvalidInputError, match="outside of jax.jit") as caught:
+        with pytest.raises(at.InvalidInputError, match=r"outside of jax.jit") as caught:
             call(x)
         assert caught.value.argument == argument
         return x

@@ -1,7 +1,8 @@
-"""Runs the tests of what computes under other processors, threads and libraries, one change at a time.
+"""Runs the tests of what computes as on other machines, with one change at a time.
 
-Numbers differ in their last digits between machines: OpenBLAS and XLA have other code for each kind of
-processor. Tests may ask for equal bits only where the library promises them (same call, same machine).
+Numbers differ in their last digits between machines: OpenBLAS and XLA have other code for each
+kind of processor. Tests may ask for equal bits only where the library promises them (same call,
+same machine).
 
     python tools/processors.py                                      # every run, hours
     python tools/processors.py prescott oldest                      # these

@@ -1,9 +1,9 @@
 """A plugin of pytest that rounds NumPy's and SciPy's linear algebra as another processor might.
 
-The last digit of each number is moved up, down or not, which follows from the number, the function and
-the shape of a matrix alone. So the same call has the same bits, in a batch or alone, as the library
-promises; and two ways to one number differ, as they do where LAPACK has other code for the processor.
-Whole numbers stay, as LAPACK is mostly exact there.
+The last digit of each number is moved up, down or not, which follows from the number, the function
+and the shape of a matrix alone. So the same call has the same bits, in a batch or alone, as the
+library promises; and two ways to one number differ, as they do where LAPACK has other code for the
+processor. Whole numbers stay, as LAPACK is mostly exact there.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ os.environ.setdefault(
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.exempt import NEEDS
 from fuzzing.arguments.hostile import VALUES, Hostile
-from fuzzing.arguments.same_numbers import WAYS, Held, is_held, known_ways
 from fuzzing.arguments.judge import TookTooLong, judge, perform, within
+from fuzzing.arguments.same_numbers import WAYS, Held, is_held, known_ways
 from fuzzing.arguments.table import Call, Lazy
 
 EVERY: dict[str, Hostile | Held] = {value.name: value for value in (*VALUES, *WAYS)}

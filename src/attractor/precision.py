@@ -107,7 +107,7 @@ def as_plain(argument: str, value: Any) -> np.ndarray:
     Tensors of PyTorch are taken out of their graph and off their device.
 
     Raises:
-        InvalidInputError: If it is a masked array of NumPy, or a list of them, or JAX is tracing it.
+        InvalidInputError: If it is a masked array of NumPy, a list of them, or traced by JAX.
     """
     of_each_type = {type(part): part for part in value} if isinstance(value, list | tuple) else {}
     for part in (value, *of_each_type.values()):

@@ -124,7 +124,8 @@ def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:
 
 _TRACED = "what JAX traces"
 _turn: contextvars.ContextVar[threading.Lock] = contextvars.ContextVar(
-    "turn", default=threading.Lock()  # noqa: B039 - one for all threads
+    "turn",
+    default=threading.Lock(),  # noqa: B039 - one for all threads
 )
 """Held by the block of ``seeded`` that a thread is in turn to enter."""
 
@@ -179,7 +180,7 @@ def traced(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Res
 def _restored(stack: contextlib.ExitStack) -> None:
     """Has a stack put back the generators of the process as they are now."""
     stack.callback(random.setstate, random.getstate())
-    bits, state = np.random.get_bit_generator(), np.random.get_state(legacy=False)
+    bits, state = np.random.get_bit_generator(), np.random.get_state(legacy=False)  # noqa: NPY002
     stack.callback(np.random.set_state, state)  # which has the second of two normal numbers
     stack.callback(np.random.set_bit_generator, bits)
     for generator in _of_torch():
@@ -191,7 +192,7 @@ def _seed(digest: bytes) -> None:
     random.seed(int.from_bytes(digest, "little"))
     if not isinstance(np.random.get_bit_generator(), np.random.MT19937):  # others take no seeds
         np.random.set_bit_generator(np.random.MT19937(0))
-    np.random.seed(np.frombuffer(digest, "<u4"))
+    np.random.seed(np.frombuffer(digest, "<u4"))  # noqa: NPY002 - which users draw from
     for generator in _of_torch():
         generator.manual_seed(int.from_bytes(digest[:7], "little"))
 

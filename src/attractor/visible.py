@@ -12,5 +12,5 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Text in which such characters stand as ``\\x1b`` or ``\\u202e``: words come from files."""
+    r"""Text in which such characters stand as ``\\x1b`` or ``\\u202e``: words come from files."""
     return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

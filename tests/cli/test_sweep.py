@@ -232,7 +232,7 @@ def test_a_store_is_checked(run_json, plan, tmp_path):
     assert result.exit_code == ExitCode.SOME_FAILED and len(found["damaged"]) == 1
     status, _ = run_json("sweep", "status", "s.zarr")
     assert (status["done"], status["left"], status["damaged"]) == (5, 1, 1)
-    drawn, refused = run_json("sweep", "draw", "s.zarr", "--x", "n", "--y", "d", "--of", "margin")
+    _, refused = run_json("sweep", "draw", "s.zarr", "--x", "n", "--y", "d", "--of", "margin")
     assert refused.exit_code == ExitCode.BAD_INPUT and "Run the sweep again" in refused.stderr
     mended, _ = run_json("sweep", plan, "--store", "s.zarr")
     assert (mended["computed"], mended["done"]) == (1, 6)

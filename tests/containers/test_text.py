@@ -26,9 +26,7 @@ def small_blocks(request, monkeypatch):
     monkeypatch.setattr(corpus_text, "BLOCK", max(request.param, 6))
     size = request.param
     whole = read_text_blocks
-    monkeypatch.setattr(
-        "attractor.cli.documents.read_text_blocks", lambda file: whole(file, size)
-    )
+    monkeypatch.setattr("attractor.cli.documents.read_text_blocks", lambda file: whole(file, size))
 
 
 @pytest.mark.parametrize("reader", READERS)

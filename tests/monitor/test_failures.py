@@ -212,7 +212,7 @@ def test_weights_of_any_kind_raise_nothing(broken, budget):
     monitor = HeadMonitor(head, every=1, budget=budget)
     watched(monitor, states)
     status = monitor.to_xarray()["status"].values[:, 0].tolist()
-    assert status[:3] == status[4:] + ["optimal"] == ["optimal"] * 3
+    assert status[:3] == [*status[4:], "optimal"] == ["optimal"] * 3
     wanted = {np.nan: "not finite", np.inf: "not finite", 1e300: "optimal"}
     assert status[3] == wanted.get(broken, "could not be read")
 

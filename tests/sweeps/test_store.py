@@ -222,7 +222,7 @@ def test_a_description_of_more_than_memory_holds_is_refused(path, number, monkey
     monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e9)
     change(path, **{number: 2**31, "chunk": 2**31})
     for read in (open_sweep, sweep_status, check_sweep):
-        with pytest.raises(InvalidInputError, match="2,147,483,648 trials at once .* of memory"):
+        with pytest.raises(InvalidInputError, match=r"2,147,483,648 trials at once .* of memory"):
             read(path)
 
 

@@ -179,7 +179,7 @@ def test_what_cannot_be_watched_is_refused_before_the_first_step():
     causal = torch.triu(torch.full((64, 64), -torch.inf), 1)
     x, layer = torch.randn(16, 64, 8), torch.nn.MultiheadAttention(8, 2, batch_first=True)
     head = WatchedHead.from_module("0.0", layer, 0, lambda layer: layer(x, x, x, attn_mask=causal))
-    with pytest.raises(InvalidInputError, match="'0.0' makes 32,256 constraints"):
+    with pytest.raises(InvalidInputError, match=r"'0.0' makes 32,256 constraints"):
         HeadMonitor(head).hook(layer)
 
 

@@ -17,6 +17,7 @@ from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.monitor.head import WatchedHead, constraints_of
 from attractor.tokens import Tokens
 
+
 def watched_heads(
     model: Any,
     tokenizer: Any = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-
 _Result = TypeVar("_Result")
 
 
@@ -33,9 +32,7 @@ class SharedCalls:
         self._last: dict[int, float] = {}
         self._found: dict[tuple[int, int], tuple[Any, Exception | None]] = {}
 
-    def value(
-        self, function: Callable[[Any], Any], given: Any, asked: Callable[[Any], Any]
-    ) -> Any:
+    def value(self, function: Callable[[Any], Any], given: Any, asked: Callable[[Any], Any]) -> Any:
         """What a function returns; called once between two calls of ``forget``.
 
         What it raises, it raises for every head, without being called again.

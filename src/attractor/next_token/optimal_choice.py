@@ -19,7 +19,6 @@ from attractor.next_token.occurrences import (
     stretches_in_portions,
 )
 
-
 _Stretches = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Pairs, and the samples, from one to another, whose contexts have their token."""
 

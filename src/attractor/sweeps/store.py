@@ -12,7 +12,6 @@ import functools
 import importlib
 import json
 import math
-import os
 import shutil
 import uuid
 import warnings

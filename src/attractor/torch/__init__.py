@@ -3,7 +3,7 @@
 Importing this module imports PyTorch.
 """
 
-import attractor.torch._installed  # noqa: F401, I001 - before all that needs PyTorch
+import attractor.torch._installed  # noqa: F401 - before all that needs PyTorch
 from attractor.torch._trainer_callback import trainer_callback
 from attractor.torch.capture import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent

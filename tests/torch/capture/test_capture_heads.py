@@ -338,7 +338,7 @@ def test_half_precision_is_refused():
 def test_a_model_that_computes_no_numbers_is_named():
     model = small("Llama")
     model.layers[1].self_attn.k_proj.weight.data[0, 0] = float("nan")
-    with pytest.raises(InvalidInputError, match="model: the entry at .* is nan"):
+    with pytest.raises(InvalidInputError, match=r"model: the entry at .* is nan"):
         capture_heads(model, Letters(), TEXTS)
 
 

@@ -84,7 +84,7 @@ def test_all_heads_of_a_layer_in_one_norm_of_factors():
 
 def test_too_many_constraints_are_refused_before_training():
     heads = watched_heads(classifier(), Letters(), TEXTS, heads=[(0, 1)], queries_per_document=5)
-    with pytest.raises(InvalidInputError, match="'0.1' makes [0-9]+ constraints, and max_"):
+    with pytest.raises(InvalidInputError, match=r"'0.1' makes [0-9]+ constraints, and max_"):
         HeadMonitor(heads, max_constraints=50)
 
 

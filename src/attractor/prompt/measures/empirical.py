@@ -204,8 +204,8 @@ def softmax_covariance(
 
 def _masked(points: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
     """Points and weights with zeros where there is no token."""
-    if not traced(mask) and (kind := as_plain("mask", mask).dtype) != bool:
-        raise InvalidInputError("mask", f"the data type is {kind}", "Give booleans")
+    if not traced(mask) and (given := as_plain("mask", mask)).dtype != bool:
+        raise InvalidInputError("mask", f"the data type is {given.dtype}", "Give booleans")
     if not isinstance(points, jax.Array):
         points = as_float64("points", points, finite=False)
     if weights is not None and not isinstance(weights, jax.Array):

@@ -89,9 +89,7 @@ def _adam(
     declared = {"settings": settings, "weight_decay": weight_decay}
     if not is_zero(eps):
         plain = optax.with_extra_args_support(transformation)
-        return Optimizer(
-            *plain, geometry=None, gradient_scale="absolute", name="Adam", **declared
-        )
+        return Optimizer(*plain, geometry=None, gradient_scale="absolute", name="Adam", **declared)
     return with_rescaled_state(
         transformation, geometry=Lp(math.inf), by="entry", name="Adam, eps = 0", **declared
     )

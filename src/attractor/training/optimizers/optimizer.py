@@ -242,7 +242,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         """The hyperparameters of trials, given which variant each is of."""
         variants = self.variants
         return {
-            name: np.array([as_plain(one[name], name) for one in variants], dtype)[which]
+            name: np.array([as_plain(name, one[name]) for one in variants], dtype)[which]
             for name in self.hyperparameters
         }
 
