@@ -29,9 +29,12 @@ const plugins = [{
 }];
 
 const out = process.argv.find((a) => a.startsWith("--out="))?.slice(6) ?? "../src/attractor/explorer/static/explorer.js";
-const { outputFiles: [bundle] } = await build({ ...options, entryPoints: ["src/widget.ts"], write: false, minifySyntax: true, plugins });
+// A classic script, as browsers run no other from a folder; notebooks load it with a line that exports what it leaves.
+const { outputFiles: [bundle] } = await build({
+  ...options, entryPoints: ["src/widget.ts"], format: "iife", write: false, minifySyntax: true, plugins,
+});
 // Names are reused in every function, which compresses better than esbuild's own.
-const { code } = await minify(bundle.text, { module: true, ecma: 2020 });
+const { code } = await minify(bundle.text, { ecma: 2020 });
 writeFileSync(out, code);
 await build({ ...options, entryPoints: ["src/scenes.ts"], outfile: "build/scenes.mjs" });
 const { SCENES } = await import(pathToFileURL("build/scenes.mjs"));

@@ -46,8 +46,8 @@ def page(flat):
 
 def test_it_holds_its_state_and_its_script(page, flat):
     parsed = Parsed(page)
-    (kind, state), (module, code) = parsed.scripts
-    assert kind == {"type": "application/json"} and module == {"type": "module"}
+    (kind, state), (own, code) = parsed.scripts
+    assert kind == {"type": "application/json"} and own == {}
     assert json.loads(state) == state_of(*flat, title=TITLE, theme="dark")
     assert "customElements" in code or "attachShadow" in code
     assert page.lower().count("</script") == 2
