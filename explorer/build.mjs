@@ -1,5 +1,5 @@
 // Bundles the explorer into the one file that ships with the package, and its scenes as data for Python;
-// with --core, its mathematics for tests too.
+// with --core, its mathematics and its checks for tests too.
 
 import { build } from "esbuild";
 import { writeFileSync } from "node:fs";
@@ -41,4 +41,5 @@ const { SCENES } = await import(pathToFileURL("build/scenes.mjs"));
 writeFileSync(join(dirname(out), "scenes.json"), `${JSON.stringify(SCENES, null, 1)}\n`);
 if (process.argv.includes("--core")) {
   await build({ ...options, entryPoints: ["src/core/index.ts"], outfile: "build/core.mjs" });
+  await build({ ...options, entryPoints: ["src/check.ts"], outfile: "build/check.mjs", plugins });
 }

