@@ -114,7 +114,8 @@ def shared(number: int, seed: int) -> Shared:
     if kind == "answer":
         return Shared(kind, _json(_mutated(_ANSWER, rng), rng))
     small, large = bases()
-    return Shared(kind, _json(_mutated(_pick(rng, large if rng.random() < 0.04 else small), rng), rng))
+    base = _pick(rng, large if rng.random() < 0.04 else small)
+    return Shared(kind, _json(_mutated(base, rng), rng))
 
 
 def page_source(code: str | None = None) -> str:
@@ -161,7 +162,8 @@ def _large() -> Iterator[dict[str, Any]]:
             matrix = {"parameterization": "W", "start": [0, 0, 0, 0], "queries": queries}
             yield state | matrix | {"norm": str(rng.choice(["l_inf", "nuclear", "l_1.01", "l_40"]))}
             yield state | {"norm": str(rng.choice(["l_inf", "l_1", "l_1.01", "l_9999"]))}
-        joint = {"parameterization": "pv", "labels": [1, -1] * (sequences // 2) + [1] * (sequences % 2)}
+        labels = [(-1) ** i for i in range(sequences)]
+        joint = {"parameterization": "pv", "labels": labels}
         yield {k: v for k, v in state.items() if k != "scores"} | joint | {"start": [0, 0, 1, 1]}
 
 
@@ -259,6 +261,7 @@ _LIBRARY = {
     "at.normalized_gradient_descent", "at.sign_descent", "at.greedy_coordinate_descent",
     "at.spectral_descent",
 }  # fmt: skip
+_WORDS = ("p", "W", "KQ", "(v, p)", "plain", "exponential", "linear", "K", "Q")
 _PLAIN = (
     ast.Module, ast.Import, ast.alias, ast.Assign, ast.Expr, ast.Call, ast.keyword, ast.Name,
     ast.Attribute, ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Compare,
@@ -279,7 +282,7 @@ def surprises(lines: str) -> list[str]:
         ):  # fmt: skip
             found.append(ast.unparse(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value not in ("p", "W", "KQ", "(v, p)", "plain", "exponential", "linear", "K", "Q"):
+            if node.value not in _WORDS:
                 found.append(repr(node.value))
     return found
 
@@ -346,7 +349,7 @@ class Visited:
         """What the page did with a state; a fresh page is one that is opened by the link."""
         self._errors.clear()
         before = self._processor()
-        if fresh:  # as by a link from elsewhere, with basins, which else are left out: they take long
+        if fresh:  # as by a link from elsewhere, and with basins, which take long
             self.page.goto(f"{self._file.as_uri()}?basins#{one.text if one.kind == 'link' else ''}")
         clock = self.page.evaluate("([kind, text]) => give(kind, text)", [one.kind, one.text])
         processor = self._processor() - before

@@ -23,8 +23,8 @@ from attractor.geometry import get_geometry
 SCHEMA: dict[str, Any] = json.loads(
     resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")
 )
-"""Rules by name. A rule is the name of another; the fields of a mapping, with ``?`` where one may be
-missing; or what a value is and its bounds, such as ``["list", least, most, rule]``."""
+"""Rules by name. A rule is the name of another; the fields of a mapping, with ``?`` where one may
+be missing; or what a value is and its bounds, such as ``["list", least, most, rule]``."""
 _FIELDS = SCHEMA["State"]
 _, VERSION = _FIELDS["version"]
 _, _, MOST_SEQUENCES, (_, _, MOST_TOKENS, _) = _FIELDS["keys"]
@@ -33,7 +33,7 @@ _, _, MOST_NUMBERS, _ = SCHEMA["vector"]
 _, _, MOST_STEPS = _FIELDS["steps"]
 _, _, MOST_SOLUTIONS, _ = _FIELDS["solutions?"]
 MOST_WORK = 1_000_000
-"""Steps of all trainings times tokens, where a page trains: it does so while something is dragged."""
+"""Steps of all trainings times tokens, where a page trains while something is dragged."""
 _UNSEEN = re.compile(r"[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ROUNDING = 1e-6
 """How far two axes may be from orthonormal."""
@@ -256,7 +256,7 @@ def _check_tokens(name: str, selection: list[int], lengths: list[int]) -> None:
 
 
 def _check_paths(given: State, sizes: list[int], tokens: int) -> None:
-    """Whether the paths of all trainings are given; where none is, whether a page can train them."""
+    """Whether all paths are given; where none is, whether a page can train them."""
     paths = given.get("paths", ())
     if not paths:
         if "projection" in given:

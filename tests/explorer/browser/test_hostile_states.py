@@ -1,4 +1,4 @@
-"""What a stranger wrote into a link, a file or a notebook: nothing runs, and what is refused says why."""
+"""What a stranger wrote into a link, a file or a notebook: nothing runs, all is shown or refused."""
 
 import json
 import urllib.parse
@@ -70,7 +70,8 @@ def test_a_setting_that_a_page_does_not_take_is_refused_and_the_rest_stays(show)
     shown = show("two-basins")
     shown.page.get_by_role("spinbutton", name="step").fill("1e300")
     shown.page.keyboard.press("Enter")
-    assert "learning_rate has to be a number above 0" in shown.page.get_by_role("alert").inner_text()
+    said = shown.page.get_by_role("alert").inner_text()
+    assert "learning_rate has to be a number above 0" in said
     assert shown.state["trainings"][0]["learning_rate"] == 0.1
 
 
