@@ -1,5 +1,5 @@
 // Bundles the explorer into the one file that ships with the package, and its scenes as data for Python;
-// with --core, its mathematics for tests too.
+// with --core, its mathematics and its checks for tests too.
 
 import { build } from "esbuild";
 import { writeFileSync } from "node:fs";
@@ -29,13 +29,17 @@ const plugins = [{
 }];
 
 const out = process.argv.find((a) => a.startsWith("--out="))?.slice(6) ?? "../src/attractor/explorer/static/explorer.js";
-const { outputFiles: [bundle] } = await build({ ...options, entryPoints: ["src/widget.ts"], write: false, minifySyntax: true, plugins });
+// A classic script, as browsers run no other from a folder; notebooks load it with a line that exports what it leaves.
+const { outputFiles: [bundle] } = await build({
+  ...options, entryPoints: ["src/widget.ts"], format: "iife", write: false, minifySyntax: true, plugins,
+});
 // Names are reused in every function, which compresses better than esbuild's own.
-const { code } = await minify(bundle.text, { module: true, ecma: 2020 });
+const { code } = await minify(bundle.text, { ecma: 2020 });
 writeFileSync(out, code);
 await build({ ...options, entryPoints: ["src/scenes.ts"], outfile: "build/scenes.mjs" });
 const { SCENES } = await import(pathToFileURL("build/scenes.mjs"));
 writeFileSync(join(dirname(out), "scenes.json"), `${JSON.stringify(SCENES, null, 1)}\n`);
 if (process.argv.includes("--core")) {
   await build({ ...options, entryPoints: ["src/core/index.ts"], outfile: "build/core.mjs" });
+  await build({ ...options, entryPoints: ["src/check.ts"], outfile: "build/check.mjs", plugins });
 }

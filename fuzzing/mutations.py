@@ -111,7 +111,7 @@ def _bytes(data: bytes, others: Sequence[bytes], rng: np.random.Generator) -> by
 
 def _json(text: bytes, rng: np.random.Generator) -> bytes:
     whole = [json.loads(text)]
-    places = _places(whole)
+    places = every_place(whole)
     holder, key = _pick(rng, places)
     kind = int(rng.integers(5))
     if kind == 0:
@@ -126,13 +126,13 @@ def _json(text: bytes, rng: np.random.Generator) -> bytes:
     return json.dumps(whole[0] if whole else None).encode()
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def every_place(value: Any) -> list[tuple[Any, Any]]:
     """Every place in lists and objects where something stands."""
     keys = value if isinstance(value, dict) else range(len(value))
     places = [(value, key) for key in list(keys)]
     for _, key in list(places):
         if isinstance(value[key], dict | list):
-            places += _places(value[key])
+            places += every_place(value[key])
     return places
 
 

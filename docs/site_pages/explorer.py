@@ -7,7 +7,8 @@ from typing import Any
 
 def _load(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     if "data-attractor-explorer" in context.get("body", ""):
-        app.add_js_file("explorer.js", type="module")
+        # A classic script: browsers load no module from a page that was opened from disk.
+        app.add_js_file("explorer.js", loading_method="defer")
 
 
 def connect(app: Any) -> None:

@@ -1,8 +1,7 @@
 // A state in the address of a page: the scene it began with, and only what differs from it.
 
-import { answersTo } from "./answers";
+import { checkedState, Refused } from "./check";
 import type { State } from "./state";
-import { LOSSES, OPTIMIZERS } from "./words";
 
 const MARK = "#explorer:";
 
@@ -16,23 +15,23 @@ export function addressOf(state: State, scene: string, base: State): string {
   return MARK + [encodeURIComponent(scene), ...found].join("&");
 }
 
-/** The scene and the state that an address tells, or null where it tells none. */
+/**
+ * The scene and the state that an address tells, or null where it is none of an explorer.
+ *
+ * @throws Refused where it cannot be shown; another error where it is damaged.
+ */
 export function readAddress(hash: string, scenes: (name: string) => State | undefined): { scene: string; state: State } | null {
   if (!hash.startsWith(MARK)) return null;
-  try {
-    const [name, ...changes] = hash.slice(MARK.length).split("&");
-    const scene = decodeURIComponent(name);
-    const base = scenes(scene);
-    if (!base) return null;
-    const state = structuredClone(base);
-    for (const change of changes) {
-      const [path, value] = change.split("=", 2).map(decodeURIComponent);
-      put(state, path.split("."), value === "" ? undefined : parse(value));
-    }
-    return isState(state) ? { scene, state } : null;
-  } catch {
-    return null; // an address that somebody has cut
+  const [name, ...changes] = hash.slice(MARK.length).split("&");
+  const scene = decodeURIComponent(name);
+  const base = scenes(scene);
+  if (!base) throw new Refused("there is no such scene");
+  const state = structuredClone(base);
+  for (const change of changes) {
+    const [path, value = ""] = change.split("=", 2).map(decodeURIComponent);
+    put(state, path.split("."), value === "" ? undefined : parse(value));
   }
+  return { scene, state: checkedState(state) };
 }
 
 function differences(path: string, a: Plain, b: Plain, found: string[]): void {
@@ -57,25 +56,17 @@ function parse(words: string): Plain {
   return JSON.parse(words) as Plain;
 }
 
+/** Changes what is there, adds a field, or an item at the end of a list: nothing else has a place. */
 function put(state: object, path: string[], value: Plain): void {
   let at = state as Record<string, Plain>;
-  for (const key of path.slice(0, -1)) {
-    if (!Object.hasOwn(at, key)) throw new RangeError(key);
-    at = at[key] as Record<string, Plain>;
-  }
-  const last = path[path.length - 1];
-  if (value === undefined) delete at[last];
-  else at[last] = value;
-}
-
-/** Whether what came from outside can be shown: numbers where there have to be some, and an answer. */
-function isState(state: State): boolean {
-  const finite = (x: Plain): boolean => (Array.isArray(x) ? x.every(finite) : typeof x === "number" && Number.isFinite(x));
-  const { keys, scores = [], queries, start, trainings, steps, loss, selection = [], labels = [] } = state;
-  const d = keys[0][0].length;
-  return keys.every((row) => row.every((key) => key.length === d)) && selection.every((t, i) => t in keys[i])
-    && (state.parameterization !== "pv" || labels.length === keys.length) && Number.isInteger(steps) && finite([keys, scores, queries, start, trainings.map((t) => t.learning_rate)])
-    && scores.every((row, i) => row.length === keys[i].length) && LOSSES.includes(loss)
-    && trainings.every((t) => OPTIMIZERS.some(([name]) => name === t.optimizer)) && [1, 2].includes(trainings.length)
-    && steps > 0 && steps <= 1e5 && answersTo(state).runs.every((run) => finite(Array.from(run.points)));
+  path.forEach((key, k) => {
+    const last = k === path.length - 1;
+    const list = Array.isArray(at);
+    const known = Object.hasOwn(at, key) && !(list && key === "length");
+    const added = last && (list ? key === String(at.length) : !(key in at));
+    if (!known && !added) throw new Refused(`it changes ${path.join(".").slice(0, 40)}, which is not there`);
+    if (!last) at = Object(at[key]) as Record<string, Plain>;
+    else if (value !== undefined) at[key] = value;
+    else delete at[key];
+  });
 }

@@ -5,7 +5,7 @@ import type { Vector } from "./core/linear";
 import type { Problem } from "./core/problem";
 import type { Path } from "./core/train";
 import {
-  attractorOf, bestTokens, constraints, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
+  attractorFrom, attractorOf, bestTokens, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
   isPrompt, locallyOptimal, lossOf, measure, normFor, optimalTokens, parseNorm, pathOf, product, queriesOf,
   recordedSteps, sizeOf, ties, train,
 } from "./mathematics";
@@ -75,7 +75,7 @@ export interface Answers {
 }
 
 const SATURATED = 0.99;
-const OWN = 64; // entries of a matrix that the page solves for itself
+const OWN = 4; // entries of a matrix that the page solves for itself: l_inf alone has 2^d corners
 const CHOICES = 64; // of tied tokens
 
 export const isSolved = ({ solution }: Attractor): boolean => solution.status === "solved";
@@ -109,18 +109,13 @@ export function answersTo(state: State): Answers {
   /** The solution for a selection; tokens that score as much as the kept one put no constraint on it. */
   const solved = (selection: number[], name: NormName): Attractor => {
     const norm = parseNorm(name)!;
-    const known = state.solutions?.find((one) => one.norm === name && sameSelection(one.selection, selection));
-    if (!known || sizeOf(problem) <= OWN) {
+    const level = (i: number, t: number): boolean => ties(problem.scores[i][t], problem.scores[i][selection[i]]);
+    if (sizeOf(problem) <= OWN) {
       const supports = kind === "pv" ? headSupport(trained, selection).support : undefined;
-      return attractorOf(problem, norm, selection, supports, (i, t) => ties(problem.scores[i][t], problem.scores[i][selection[i]]));
+      return attractorOf(problem, norm, selection, supports, level);
     }
-    const { w = [], value = Infinity, lower = 0 } = known;
-    const status = known.status as Attractor["solution"]["status"];
-    return {
-      selection, constraints: constraints(problem, selection), locallyOptimal: false, globallyOptimal: false,
-      solution: { status, norm, w: Float64Array.from(w), value, lower, gap: 1 - lower / value,
-        feasible: status === "solved", multipliers: new Float64Array(0), support: [] },
-    };
+    const known = state.solutions?.find((one) => one.norm === name && sameSelection(one.selection, selection));
+    return attractorFrom(problem, norm, selection, level, known);
   };
 
   // All selections of best tokens, where some are tied.

@@ -2,6 +2,7 @@
 
 import { addressOf, readAddress } from "./address";
 import { answersTo, type Answers } from "./answers";
+import { checkedState, reason } from "./check";
 import { tokenFile } from "./files/npz";
 import { download, pngOf, sheetSvg } from "./files/pictures";
 import { pythonLines } from "./files/python";
@@ -24,7 +25,7 @@ import css from "./view/style.css";
 import { followTheme } from "./view/theme";
 import { count, verdict, type Choice } from "./words";
 
-const STYLE: Shape = ["style", {}, css];
+const STYLE: Shape = ["style", { text: css }];
 const PREVIEW = { cells: 40, steps: 160 };
 const EXACT = { cells: 150, steps: 4000 };
 const FASTER = 4; // steps of a preview
@@ -47,10 +48,11 @@ export interface Explorer {
 
 /** `address`: whether the address of the page is this explorer's to read and to write. */
 export function explorerIn(host: HTMLElement, model: Model, address = false, scene = ""): Explorer {
-  let state = structuredClone(model.get("state"));
+  let state = structuredClone(checkedState(model.get("state")));
   let first = structuredClone(state);
   let base = first;
-  let answers: Answers;
+  let answers = answersTo(state);
+  let refused = ""; // why what was asked for is not shown
   let updates = 0;
   let part = 1; // of the path that is shown
   let reach = 1; // of the plane that is shown
@@ -113,7 +115,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   model.on("change:state", receive);
   model.on("change:kernel", hear);
   if (address) addEventListener("hashchange", visit);
-  if (!address || !follow()) begin();
+  if (!address || !follow()) begin(answers);
   for (const picture of root.querySelectorAll("svg[viewBox]:not(.sample)")) sizes.observe(picture);
 
   return {
@@ -138,32 +140,49 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   };
 
   function show(name: string, edit: Partial<State> = {}): void {
+    const to = checkedState({ ...structuredClone(baseOf(name)), ...edit });
     scene = name;
     base = baseOf(name);
-    replace({ ...structuredClone(base), ...edit });
+    replace(to);
   }
 
   function baseOf(name: string): State {
     return { ...structuredClone(findScene(name)?.state ?? first), theme: state.theme };
   }
 
-  function begin(): void {
+  function begin(found: Answers): void {
+    state = found.state;
     saved = entry();
     [past, future] = [[], []];
-    reset();
+    reset(found);
     say(says);
+  }
+
+  /** Does what comes from outside, or says why it does not: then nothing has changed. */
+  function attempt(what: string, act: () => void): void {
+    refused = "";
+    try {
+      act();
+    } catch (error) {
+      refused = `${what} cannot be shown: ${reason(error)}.`;
+      redraw();
+    }
   }
 
   /** Reads the address; false where it says nothing. */
   function follow(): boolean {
-    const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : first));
-    if (!read) return false;
-    scene = read.scene;
-    base = baseOf(scene);
-    state = { ...read.state, theme: state.theme };
-    begin();
-    keep();
-    return true;
+    let followed = false;
+    attempt("This link", () => {
+      const read = readAddress(location.hash, (name) => (name ? findScene(name)?.state : first));
+      if (!read) return;
+      const found = answersTo({ ...read.state, theme: state.theme });
+      scene = read.scene;
+      base = baseOf(scene);
+      begin(found);
+      keep();
+      followed = true;
+    });
+    return followed;
   }
 
   function shapeNow(): string {
@@ -171,10 +190,10 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   }
 
   /** All that depends on the number of tokens is made again. */
-  function reset(): void {
+  function reset(found?: Answers): void {
     shape = shapeNow();
     colors = new BasinColors();
-    compute();
+    compute(found);
     reach = reachOf(answers);
     clear();
     paintTheme();
@@ -182,12 +201,14 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   }
 
   function receive(): void {
-    const now = model.get("state");
-    if (JSON.stringify(now) === JSON.stringify(state)) return;
-    state = structuredClone(now);
-    base = first = structuredClone(now);
-    scene = "";
-    begin();
+    attempt("What the notebook sent", () => {
+      const now = checkedState(model.get("state"));
+      if (JSON.stringify(now) === JSON.stringify(state)) return;
+      const found = answersTo(structuredClone(now));
+      base = first = structuredClone(now);
+      scene = "";
+      begin(found);
+    });
   }
 
   function change(edit: (state: State) => void): void {
@@ -252,6 +273,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   function keep(): void {
     state.id = Math.random().toString(36).slice(2, 10);
     saved = entry();
+    refused = "";
     model.set("state", structuredClone(state));
     model.save_changes();
     if (address) history.replaceState(history.state, "", addressOf(state, scene, base));
@@ -260,8 +282,8 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
     host.dispatchEvent(new CustomEvent("explorer-change", { detail: state, bubbles: true, composed: true }));
   }
 
-  function compute(): void {
-    answers = answersTo(state);
+  function compute(found = answersTo(state)): void {
+    answers = found;
     says = verdict(answers);
     for (const one of [answers.predicted[0], ...answers.attractors]) colors.of(one.selection);
   }
@@ -311,7 +333,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
   }
 
   function redraw(): void {
-    if (!answers) return;
+    if (!saved) return; // nothing is shown yet
     const { point, source, projection, labels } = state;
     const moments = answers.runs.map((run) => answers.moment(run, Math.round(part * (run.steps.length - 1))));
     const scenes = SCENES.map(({ name, state: { title } }): Choice => [name, title!]);
@@ -321,7 +343,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
     const hidden = projection ? ` ${Math.round(100 * projection.hidden)} % of the squared distances between tokens lie outside the plane shown; tokens cannot be dragged.` : "";
     if (!dragged) { // what is not drawn stays as it is meanwhile
       header = ["header", {}, [
-        ["h2", {}, state.title ?? "Drag a token, watch the attractor move"],
+        ["h2", { text: state.title ?? "Drag a token, watch the attractor move" }],
         ["div", { class: "tools" }, [
           select("scene", scene, scenes, show),
           button("↶", undo, { "aria-label": "undo", title: "undo (Ctrl+Z)", disabled: !past.length }),
@@ -333,18 +355,21 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
           }, saves),
         ]],
       ]];
-      training = controls(state, wide, (edit) => {
-        edit(state);
+      training = controls(state, wide, (edit) => attempt("This", () => {
+        const next = structuredClone(state);
+        edit(next);
+        state = checkedState(next);
         settle();
-      });
+      }));
     }
     const light = state.theme === "light" || (state.theme !== "dark" && !dark);
     render(shadow, [STYLE, ["div", {
       class: light ? "explorer" : "explorer dark", role: "region", tabindex: -1, "aria-label": "attractor explorer", onkeydown: keyPressed,
     }, [
       header,
-      ["p", { class: "point" }, [point, source && `(${source})`].filter(Boolean).join(" ")],
-      ["p", { class: "verdict" }, says],
+      ["p", { class: "refused", role: "alert", hidden: !refused, text: refused }],
+      ["p", { class: "point", text: [point, source && `(${source})`].filter(Boolean).join(" ") }],
+      ["p", { class: "verdict", text: says }],
       training,
       ["div", { class: "row" }, [
         figure("Tokens", projection ? projection.words : `drag; size: attention, bold: number, then score${labels ? " y⟨v, x⟩" : ""}`,
@@ -360,7 +385,7 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
             part = (event.target as HTMLInputElement).valueAsNumber;
             redraw();
           } }],
-        ["output", {}, step],
+        ["output", { text: step }],
       ]],
       ["div", { class: "lower" }, [
         section("Attention", bars(answers, moments)),
@@ -372,8 +397,8 @@ export function explorerIn(host: HTMLElement, model: Model, address = false, sce
         python = "";
         redraw();
       }),
-      ["p", { class: "foot" }, `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}`],
-      ["p", { class: "unseen", role: "status", "aria-live": "polite" }, said],
+      ["p", { class: "foot", text: `Solutions, bounds (rounding included), paths and attention are exact at every moment${cells}.${hidden}` }],
+      ["p", { class: "unseen", role: "status", "aria-live": "polite", text: said }],
     ]]]);
   }
 

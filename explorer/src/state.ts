@@ -1,5 +1,5 @@
 // What a page shows, as plain JSON: the contract between Python, notebooks, addresses and pages.
-// `attractor/explorer/state.py` checks the same on the other side; version 1 may only grow.
+// `attractor/explorer/schema.json` says what each field may be, and both sides check it; version 1 may only grow.
 
 import type { Problem } from "./core/problem";
 
@@ -36,7 +36,7 @@ export type NormName = string;
 export interface GivenSolution {
   norm: NormName;
   selection: number[];
-  status: string;
+  status: "solved" | "infeasible" | "not converged" | "empty";
   /** Row-major; absent where there is none. */
   w?: number[];
   value?: number;
@@ -111,8 +111,8 @@ export interface KernelReport {
 
 /** Where the state lives: an anywidget model in notebooks, a plain object on a page. */
 export interface Model {
-  get(name: "state"): State;
-  get(name: "kernel"): KernelReport | undefined;
+  /** What others wrote, which is to be checked. */
+  get(name: "state" | "kernel"): unknown;
   set(name: "state", value: State): void;
   save_changes(): void;
   on(event: string, listener: () => void): void;

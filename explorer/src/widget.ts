@@ -1,28 +1,34 @@
 // The module of the anywidget; on any page it fills the elements that ask for an explorer.
 
-import { explorerIn } from "./explorer";
+import { reason } from "./check";
+import { explorerIn, type Explorer } from "./explorer";
 import { findScene, SCENES } from "./scenes";
-import type { Model, State } from "./state";
+import type { Model } from "./state";
 
 /** Returns what takes it away. */
 function open(model: Model, el: HTMLElement, address = false, scene = ""): () => void {
   const host = document.createElement("div");
   host.className = "attractor-explorer";
   el.append(host);
-  const explorer = explorerIn(host, model, address, scene);
-  Object.assign(host, { explorer });
+  let explorer: Explorer | undefined;
+  try {
+    explorer = explorerIn(host, model, address, scene);
+    Object.assign(host, { explorer });
+  } catch (error) {
+    host.textContent = `There is nothing to show here: ${reason(error)}.`;
+  }
   return () => {
-    explorer.destroy();
+    explorer?.destroy();
     host.remove();
   };
 }
 
-/** A model that lives on the page alone. */
-function pageModel(state: State): Model {
+/** A model that lives on the page alone, as JSON. */
+function pageModel(text: string): Model {
   const listeners = new Set<() => void>();
   return {
-    get: ((name: string) => (name === "state" ? state : undefined)) as Model["get"],
-    set: (_, value) => { state = value; },
+    get: (name) => (name === "state" ? JSON.parse(text) : undefined),
+    set: (_, value) => { text = JSON.stringify(value); },
     save_changes: () => listeners.forEach((listener) => listener()),
     on: (event, listener) => { if (event === "change:state") listeners.add(listener); },
     off: (_, listener) => listeners.delete(listener),
@@ -42,11 +48,12 @@ function mount(): void {
     dataset.mounted = "1";
     const text = el.querySelector("script[type='application/json']")?.textContent;
     const scene = findScene(dataset.attractorExplorer!) ?? SCENES[0];
-    const state = text ? (JSON.parse(text) as State) : structuredClone(scene.state);
-    open(pageModel(state), el, dataset.address !== undefined || all.length === 1, text ? "" : scene.name);
+    open(pageModel(text || JSON.stringify(scene.state)), el, dataset.address !== undefined || all.length === 1, text ? "" : scene.name);
   }
 }
 
-export default { render: ({ model, el }: { model: Model; el: HTMLElement }): (() => void) => open(model, el) };
+Object.assign(globalThis, {
+  attractorExplorer: { render: ({ model, el }: { model: Model; el: HTMLElement }): (() => void) => open(model, el) },
+});
 
 if (typeof document !== "undefined") mount();

@@ -1,5 +1,6 @@
 // Numbers, names and sentences as a reader wants them.
 
+import schema from "../../src/attractor/explorer/schema.json";
 import { isInfeasible, isSolved, sameSelection, type Answers, type Moment } from "./answers";
 import type { Attractor } from "./core/analysis";
 import { bestTokens } from "./mathematics";
@@ -7,18 +8,12 @@ import type { LossName, NormName, OptimizerName, Parameterization, Training } fr
 
 export type Choice = [value: string, words: string];
 
-export const OPTIMIZERS: [OptimizerName, string][] = [
-  ["normalized_gradient_descent", "normalized gradient descent"],
-  ["gradient_descent", "gradient descent"],
-  ["mirror_descent", "mirror descent"],
-  ["sign_descent", "sign descent"],
-  ["greedy_coordinate_descent", "coordinate descent"],
-  ["spectral_descent", "spectral descent"],
-];
+export const OPTIMIZERS = schema.Training.optimizer.slice(1).map((name) =>
+  [name, name.replace("greedy_", "").replaceAll("_", " ")]) as [OptimizerName, string][];
 
 export const optimizerWords = ({ optimizer }: Training): string => OPTIMIZERS.find(([name]) => name === optimizer)![1];
 
-export const LOSSES: LossName[] = ["logistic", "exponential", "linear"];
+export const LOSSES = schema.State.loss.slice(1) as LossName[];
 
 export const TRAINED: [Parameterization, string][] = [
   ["p", "prompt p"], ["W", "matrix W"], ["KQ", "factors K, Q"], ["pv", "prompt p and head v"],

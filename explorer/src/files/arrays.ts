@@ -34,6 +34,22 @@ export function factorsOf({ start, keys, queries }: State): { "K": number[][]; "
   return { "K": rows(start.slice(0, d * columns), columns), "Q": rows(start.slice(d * columns), columns) };
 }
 
-/** The settings of an optimizer, by the names of the library. */
-export const settings = ({ learning_rate, p, weight_decay }: Training): [string, number][] =>
-  Object.entries({ "learning_rate": learning_rate, "p": p, "weight_decay": weight_decay }).filter((one): one is [string, number] => one[1] !== undefined);
+/** The settings of an optimizer, by the names of the library, as Python writes their values. */
+export const settings = ({ learning_rate, p, weight_decay }: Training): [string, string][] =>
+  Object.entries({ "learning_rate": learning_rate, "p": p, "weight_decay": weight_decay })
+    .flatMap(([name, value]) => (value === undefined ? [] : [[name, literal(value)]]));
+
+export type Literal = number | string | readonly Literal[];
+
+/** A value as Python writes it: a finite number, a text in quotes, or a list. What is anything else is no value. */
+export function literal(value: Literal): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value !== "string" && !Number.isFinite(value)) throw new TypeError("no literal of Python");
+  return JSON.stringify(value);
+}
+
+/** A name of the library; a text of any other kind is none. */
+export function named(name: string): string {
+  if (!/^\w+$/.test(name)) throw new TypeError("no name of Python");
+  return name;
+}

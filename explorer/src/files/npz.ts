@@ -2,7 +2,7 @@
 
 import { isPrompt } from "../mathematics";
 import type { State } from "../state";
-import { factorsOf, paddedArrays, settings } from "./arrays";
+import { factorsOf, named, paddedArrays, settings } from "./arrays";
 
 type Entry = [name: string, bytes: Uint8Array];
 
@@ -14,7 +14,7 @@ export function tokenFile(state: State): Uint8Array<ArrayBuffer> {
   const add = (name: string, values: number[], shape: number[]): void => void entries.push([name, floats(values, shape)]);
   if (mask) entries.push(["mask", bytes("|b1", [n, T], Uint8Array.from(mask.flat()))]);
   const e = isPrompt(kind) ? 0 : queries[0].length;
-  if (e) add("queries", queries.flat(), [n, e]);
+  if (e) add("queries", queries.slice(0, n).flat(), [n, e]);
   if (kind === "pv") {
     add("labels", labels!, [n]);
     add("initial_head", start.slice(d), [d]);
@@ -24,7 +24,7 @@ export function tokenFile(state: State): Uint8Array<ArrayBuffer> {
   } else add("initial", start.slice(0, d * (e || 1)), e ? [d, e] : [d]);
   if (selection) entries.push(["selection", integers(selection, [n])]);
   entries.push(["steps", integers([steps], [])], ["parameterization", text(kind === "pv" ? "v, p" : kind)],
-    ["optimizer", text(`${training.optimizer}:${settings(training).map(([name, value]) => `${name}=${value}`).join(",")}`)]);
+    ["optimizer", text(`${named(training.optimizer)}:${settings(training).map(([name, value]) => `${name}=${value}`).join(",")}`)]);
   return archive(entries.map(([entry, content]) => [`${entry}.npy`, content]));
 }
 

@@ -18,7 +18,7 @@ export function sheetSvg(root: HTMLElement): string {
   const words = (selector: string): string[] => Array.from(root.querySelectorAll(selector), (one) => one.textContent!).filter(Boolean);
   const copies: SVGSVGElement[] = [];
   const shapes: Shape[] = [];
-  const text = (words: string, x: number, y: number, more: Attributes = {}): void => void shapes.push(["text", { x, y, fill: ink, ...more }, words]);
+  const text = (words: string, x: number, y: number, more: Attributes = {}): void => void shapes.push(["text", { x, y, fill: ink, text: words, ...more }]);
   /** A copy of a picture, as high as its width asks for. */
   const place = (picture: Element, x: number, y: number, width: number): number => {
     const box = (picture as SVGSVGElement).viewBox.baseVal;

@@ -3,7 +3,7 @@
 import { makeCore } from "core:function";
 
 export const {
-  attractorOf, bestTokens, constraints, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
+  attractorFrom, attractorOf, bestTokens, direction, dot, formatNorm, gradientOf, headScores, headSupport, isPredicted,
   isPrompt, locallyOptimal, lossOf, measure, normFor, optimalTokens, parseNorm, pathOf, product, queriesOf,
   recordedSteps, serve, sizeOf, ties, train,
 } = makeCore();

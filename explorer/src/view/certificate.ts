@@ -34,12 +34,12 @@ export function certificate({ prompt, runs, predicted }: Answers, moments: Momen
   return ["div", { class: runs.length > 1 ? "certificate two" : "certificate" }, [
     ["table", {}, [
       ["thead", {}, [["tr", {}, [["td"], ...runs.map((_, k): Shape => ["th", { scope: "col" }, [sample(k)]])]]]],
-      ["tbody", {}, names.map((name, r) => ["tr", {}, [["th", { scope: "row" }, name], ...columns.map((cells): Shape => {
+      ["tbody", {}, names.map((name, r) => ["tr", {}, [["th", { scope: "row", text: name }], ...columns.map((cells): Shape => {
         const [words, kind] = cells[r];
-        return ["td", { class: kind }, words];
+        return ["td", { class: kind, text: words }];
       })]])],
     ]],
-    ["p", { class: "note" }, none ? `No ${letter} keeps the predicted tokens, ${none.selection.join(" ")}, as these multipliers show: ${contradiction(none)}.` : ""],
-    ["p", { class: "note kernel" }, kernel],
+    ["p", { class: "note", text: none ? `No ${letter} keeps the predicted tokens, ${none.selection.join(" ")}, as these multipliers show: ${contradiction(none)}.` : "" }],
+    ["p", { class: "note kernel", text: kernel }],
   ]];
 }

@@ -68,7 +68,7 @@ export function charts(answers: Answers, moments: Moment[]): Shape {
     const said = values.map((v) => (Number.isFinite(v) ? number(v, values.length > 1) : "–"));
     const dot = (v: number, k: number): Attributes => (Number.isFinite(v) ? { cx: fixed(x(moments[k].step)), cy: fixed(y(v)), r: 3.5 } : { r: 0 });
     return ["div", { class: "chart", "data-chart": name }, [
-      ["div", { class: "caption" }, [["span", {}, title], ["span", { class: "value" }, said.join(" | ")]]],
+      ["div", { class: "caption" }, [["span", { text: title }], ["span", { class: "value", text: said.join(" | ") }]]],
       ["svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title} at step ${step}: ${said.join(" and ")}` }, [
         path(`M${fixed(x(step))} ${TOP}V${BOTTOM}`, { class: "now" }),
         ...still,

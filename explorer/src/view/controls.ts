@@ -12,7 +12,7 @@ const MATRIX_NORMS = ["spectral", "nuclear"];
 const QUERIES = [[1, 0], [0, 1], [0.7, -0.7], [-0.7, 0.7]];
 
 const within = <T>(choices: T[], one: T): T[] => (choices.includes(one) ? choices : [...choices, one].sort((a, b) => Number(a) - Number(b)));
-const labeled = (words: string, control: Shape, more?: Attributes): Shape => ["label", more, [["span", {}, words], control]];
+const labeled = (words: string, control: Shape, more?: Attributes): Shape => ["label", more, [["span", { text: words }], control]];
 
 /** Another thing is trained on the same tokens, from the middle; factors cannot leave zero. */
 function retrain(state: State, kind: Parameterization): void {
@@ -54,7 +54,7 @@ export function controls(state: State, wide: boolean, change: (edit: (state: Sta
       labeled("decay", typed(weight_decay, 0, 1, (t, value) => { if (value > 0) t.weight_decay = value; else delete t.weight_decay; })),
       ["label", { title: "ordinary floating point, whose gradients vanish where attention saturates" }, [
         ["input", { type: "checkbox", checked: !!plain, disabled, onchange: () => edit((t) => { if (plain) delete t.plain; else t.plain = true; }) }],
-        ["span", {}, "plain gradient"],
+        ["span", { text: "plain gradient" }],
       ]],
       ...(k ? [button("×", () => change((s) => { s.trainings.length = 1; }), { "aria-label": "remove the second training" })] : []),
     ]];
@@ -62,8 +62,8 @@ export function controls(state: State, wide: boolean, change: (edit: (state: Sta
 
   const norms = within(NORMS.filter((name) => !prompt || !MATRIX_NORMS.includes(name)), norm ?? NORMS[0]);
   return ["details", { class: "controls", open: wide }, [
-    ["summary", {}, [["b", {}, "Training "], ["span", {},
-      `${trainings.map((t) => `${optimizerWords(t)}, step ${number(t.learning_rate)}`).join("; ")}; ${steps(state.steps)}`]]],
+    ["summary", {}, [["b", { text: "Training " }], ["span", {
+      text: `${trainings.map((t) => `${optimizerWords(t)}, step ${number(t.learning_rate)}`).join("; ")}; ${steps(state.steps)}` }]]],
     ["div", { class: "bar" }, [
       row(trainings[0], 0),
       trainings[1] ? row(trainings[1], 1) : ["div", { hidden: true }],

@@ -2,8 +2,8 @@
 
 export type Attributes = Record<string, unknown>;
 
-/** A tag, its attributes, and its text or what is inside. */
-export type Shape = [tag: string, attributes?: Attributes, inside?: string | Shape[]];
+/** A tag, its attributes, and what is inside; the attribute `text` is its text, whatever that holds. */
+export type Shape = [tag: string, attributes?: Attributes, inside?: Shape[]];
 
 const written = new WeakMap<Element, Shape>();
 
@@ -11,7 +11,7 @@ const written = new WeakMap<Element, Shape>();
 export function render(parent: Element | ShadowRoot, shapes: Shape[]): void {
   let element = parent.firstElementChild;
   for (const shape of shapes) {
-    const [tag, , inside = []] = shape;
+    const [tag, { text } = {}, inside = []] = shape;
     if (element?.localName !== tag) {
       const drawn = tag === "svg" || parent instanceof SVGElement;
       const made = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -20,8 +20,8 @@ export function render(parent: Element | ShadowRoot, shapes: Shape[]): void {
       element = made;
     }
     if (written.get(element) !== shape) {
-      if (typeof inside !== "string") render(element, inside);
-      else if (element.firstChild?.nodeValue !== inside) element.textContent = inside;
+      if (text === undefined) render(element, inside);
+      else if (element.firstChild?.nodeValue !== text) element.textContent = String(text);
       set(element, shape);
     }
     element = element.nextElementSibling;
@@ -41,6 +41,7 @@ function set(element: Element, shape: Shape): void {
   for (const name in attributes) {
     const value = attributes[name];
     const changed = first || value !== known[name];
+    if (name === "text") continue;
     if (typeof value === "function") property(element, name, value);
     // A reader changes values, too; what is being typed stays.
     else if (name === "value" || name === "checked") {
@@ -68,6 +69,6 @@ function put(element: Element, name: string, value?: unknown): void {
 /** A list to choose from: values, and what they say. */
 export const select = (name: string, value: unknown, choices: [value: unknown, words: string][], change: (value: string) => void, more?: Attributes): Shape =>
   ["select", { "aria-label": name, value: String(value), onchange: (event: Event) => change((event.target as HTMLSelectElement).value), ...more },
-    choices.map(([value, words]) => ["option", { value: String(value) }, words])];
+    choices.map(([value, words]) => ["option", { value: String(value), text: words }])];
 
-export const button = (words: string, onclick: () => void, more?: Attributes): Shape => ["button", { type: "button", onclick, ...more }, words];
+export const button = (words: string, onclick: () => void, more?: Attributes): Shape => ["button", { type: "button", onclick, text: words, ...more }];

@@ -20,7 +20,7 @@ export const RUN = ["var(--ink)", "var(--second)"];
 export const dashes = (k: number, dash = "6 4"): Attributes => ({ "stroke-dasharray": k ? dash : undefined });
 
 export const path = (d: string, more: Attributes): Shape => ["path", { d, ...more }];
-export const words = (text: string, x: number, y: number, more: Attributes): Shape => ["text", { x: fixed(x), y: fixed(y), ...more }, text];
+export const words = (text: string, x: number, y: number, more: Attributes): Shape => ["text", { x: fixed(x), y: fixed(y), text, ...more }];
 
 /** A path through points, those less than a pixel apart left out. */
 export function line(count: number, at: (k: number) => Point, least = 0.8): string {

@@ -7,10 +7,10 @@ import { sample } from "./marks";
 
 export type Action = [words: string, act: () => void];
 
-const paragraph = (words: string): Shape => ["p", {}, words];
+const paragraph = (words: string): Shape => ["p", { text: words }];
 
 export const GUIDE: Shape = ["details", { class: "guide" }, [
-  ["summary", {}, "How to read this"],
+  ["summary", { text: "How to read this" }],
   paragraph("Tokens: shape and color are the sequence, size is the attention a token has, the bold number counts it from 0, the other is its score. A band lies between the token kept (whole line) and the first place where another may stand (broken line): that is the margin."),
   paragraph("Rays: whole, the solution for the tokens kept; broken, other selections where training can end. Arrows: p, or W z of every query z (marks not filled), as trained so far."),
   paragraph("The disk: every prompt p, drawn at p / (‖p‖ + 2), so that the rim is infinity. Marks on the rim are where training can end, with the tokens kept there; colors are the starts that end there. A matrix W has more numbers than a disk can show, so it has no basins: train the prompt p to see some."),
@@ -18,9 +18,9 @@ export const GUIDE: Shape = ["details", { class: "guide" }, [
 
 /** A picture below words in bold and others. */
 export const figure = (bold: string, rest: string, ...inside: Shape[]): Shape =>
-  ["figure", {}, [["figcaption", {}, [["b", {}, bold], ["span", {}, rest]]], ["div", { class: "stage" }, inside]]];
+  ["figure", {}, [["figcaption", {}, [["b", { text: bold }], ["span", { text: rest }]]], ["div", { class: "stage" }, inside]]];
 
-export const section = (name: string, inside: Shape): Shape => ["section", {}, [["h3", {}, name], inside]];
+export const section = (name: string, inside: Shape): Shape => ["section", {}, [["h3", { text: name }], inside]];
 
 /** What can be saved, chosen from a list that opens and closes. */
 export function menu(open: boolean, set: (open: boolean) => void, items: Action[]): Shape {
@@ -46,8 +46,8 @@ export function menu(open: boolean, set: (open: boolean) => void, items: Action[
 /** Lines of Python, where there are some. */
 export const panel = (lines: string, copy: () => void, close: () => void): Shape =>
   ["section", { class: "panel", hidden: !lines, "aria-label": "Python" }, [
-    ["div", {}, [["b", {}, "The same in Python"], ["span", {}, [button("Copy", copy), button("Close", close)]]]],
-    ["pre", { tabindex: 0, "aria-label": "Python lines" }, lines],
+    ["div", {}, [["b", { text: "The same in Python" }], ["span", {}, [button("Copy", copy), button("Close", close)]]]],
+    ["pre", { tabindex: 0, "aria-label": "Python lines", text: lines }],
   ]];
 
 /** Names of trainings, where there are two. */
@@ -61,5 +61,5 @@ export const legend = ({ runs, state: { parameterization }, prompt }: Answers): 
       training.plain && "plain gradient",
       `measured in ${normWords(norm, prompt)}`,
     ];
-    return ["span", {}, [sample(k), ["span", {}, words.filter(Boolean).join(", ")]]];
+    return ["span", {}, [sample(k), ["span", { text: words.filter(Boolean).join(", ") }]]];
   })];

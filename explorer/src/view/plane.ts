@@ -126,8 +126,8 @@ export function plane(
       ["circle", { class: "halo", r: 19 }],
       path(shape(i, Math.round(4 * r) / 4), { class: "mark", fill: colorOf(i), "fill-opacity": fixed(0.5 + 0.5 * weight) }),
       ["text", { dx: fixed(r + 4, 0), dy: 4 }, [
-        ["tspan", { class: "number" }, String(t)],
-        ["tspan", { class: "soft", dx: 4 }, String(Number(Math.abs(score) < 10 ? score.toFixed(2) : score.toPrecision(3)))],
+        ["tspan", { class: "number", text: String(t) }],
+        ["tspan", { class: "soft", dx: 4, text: String(Number(Math.abs(score) < 10 ? score.toFixed(2) : score.toPrecision(3))) }],
       ]],
     ], moves ? (to) => change((s) => { s.keys[i][t] = to; }) : null, () => state.keys[i][t], {
       class: `token${kept ? " kept" : ""}${moves ? "" : " still"}`, "data-token": `${i},${t}`,
@@ -160,7 +160,7 @@ export function plane(
   const query = (z: number[], i: number): Shape => mark("query", [z[0], z[1]], [
     ["circle", { class: "halo", r: 16 }],
     path(shape(i, 5.5), { fill: "var(--panel)", stroke: colorOf(i), "stroke-width": 2 }),
-    ["text", { dx: 10, dy: 4, class: "soft" }, `z${subscript(i)}`],
+    ["text", { dx: 10, dy: 4, class: "soft", text: `z${subscript(i)}` }],
   ], (to) => change((s) => { s.queries[i] = to; }), () => state.queries[i], {
     class: "token", "data-query": i, "aria-label": `query ${i} at ${z.map((x) => fixed(x, 2)).join(", ")}`,
   });

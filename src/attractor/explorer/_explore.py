@@ -53,7 +53,8 @@ def explore(
             default: ``"p"`` where queries are the number one, else ``"W"``.
         start: Where training starts, as ``initial`` of ``train``; default: zero, for factors a
             tenth of the identity.
-        steps: Number of steps, at most 100,000.
+        steps: Number of steps, at most 100,000; where the page trains, at most 1,000,000 of all
+            tokens and trainings together.
         loss: ``"logistic"``, ``"exponential"`` or ``"linear"``.
         norm: The norm that the margin problem minimizes, or its name; default: the one that the
             first training descends.

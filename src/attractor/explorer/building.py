@@ -115,7 +115,7 @@ def state_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AttractorWarning)
             state |= projected(state, projection)
-    with naming(**{"state.title": "title"}):
+    with naming(**{f"state.{name}": name for name in ("title", "norm", "steps", "start")}):
         return check_state(state)
 
 

@@ -10,7 +10,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+<<<<<<< HEAD
 from attractor.visible import visible
+=======
+from attractor.checks import naming
+from attractor.explorer.state import check_state
+>>>>>>> explorer
 
 TITLE = "Drag a token, watch the attractor move"
 
@@ -27,7 +32,7 @@ _LIGHT = "body { background: #fff; color: #1b1b1b; }"
 
 @cache
 def script() -> str:
-    """The module that a page runs, and that notebooks load."""
+    """What a page runs; it leaves ``attractorExplorer``, which notebooks render."""
     folder = resources.files("attractor.explorer")
     return folder.joinpath("static", "explorer.js").read_text("utf-8")
 
@@ -38,11 +43,19 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
     Its policy lets it run this one script and nothing else, and refuses every request.
 
     Args:
-        state: What it shows, checked.
+        state: What it shows.
         title: Its title; default: that of the state.
+
+    Raises:
+        InvalidInputError: If it is no state: the page itself would refuse it.
     """
+<<<<<<< HEAD
     if title is not None:
         state = state | {"title": visible(title)}
+=======
+    with naming(**{"state.title": "title"}):
+        state = check_state(state if title is None else state | {"title": title})
+>>>>>>> explorer
     title = str(state.get("title") or TITLE)
     code = "\n" + script().replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
@@ -67,7 +80,7 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
 <script type="application/json">{embedded(state)}</script>
 </div>
 </main>
-<script type="module">{code}</script>
+<script>{code}</script>
 </html>
 """
 

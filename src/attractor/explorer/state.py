@@ -1,57 +1,49 @@
-"""What a page shows, as plain JSON: the contract of ``explorer/src/state.ts``, checked.
+"""What a page shows, as plain JSON, checked: types, ranges and sizes stand in ``schema.json``.
 
 A state comes from a page, a notebook or a file as often as from here, so that it is data: sizes are
-bounded, names are those of the library, and nothing in it is run.
+bounded, names are those of the library, and nothing in it is run. The page reads the same schema
+(``explorer/src/check.ts``); what one field asks of another stands in both, and is tested to agree.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from attractor.checks import (
-    as_number,
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    check_text,
-    is_whole,
-    naming,
-    shown,
-    suggest,
-)
+from attractor.checks import as_number, check_count, check_number, is_whole, shown, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import get_geometry
 from attractor.visible import visible
 
-VERSION = 1
-MOST_SEQUENCES = 24
-MOST_TOKENS = 240
-"""Tokens of all sequences together."""
-MOST_NUMBERS = 1024
+SCHEMA: dict[str, Any] = json.loads(
+    resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")
+)
+"""Rules by name. A rule is the name of another; the fields of a mapping, with ``?`` where one may
+be missing; or what a value is and its bounds, such as ``["list", least, most, rule]``."""
+_FIELDS = SCHEMA["State"]
+_, VERSION = _FIELDS["version"]
+_, _, MOST_SEQUENCES, (_, _, MOST_TOKENS, _) = _FIELDS["keys"]
+_, _, MOST_NUMBERS, _ = SCHEMA["vector"]
 """Entries of what is trained."""
-MOST_STEPS = 100_000
-MOST_SOLUTIONS = 64
-_MOST_RECORDED = 1000
+_, _, MOST_STEPS = _FIELDS["steps"]
+_, _, MOST_SOLUTIONS, _ = _FIELDS["solutions?"]
+MOST_WORK = 1_000_000
+"""Steps of all trainings times tokens, where a page trains while something is dragged."""
+_UNSEEN = re.compile(r"[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ROUNDING = 1e-6
 """How far two axes may be from orthonormal."""
 
 PARAMETERIZATIONS = {"p": "p", "W": "W", "KQ": "KQ", "pv": "v, p"}
 """What is trained, and what the library calls it."""
-LOSSES = ("logistic", "exponential", "linear")
-OPTIMIZERS = (
-    "gradient_descent",
-    "normalized_gradient_descent",
-    "mirror_descent",
-    "sign_descent",
-    "greedy_coordinate_descent",
-    "spectral_descent",
-)
-THEMES = ("auto", "light", "dark")
+_, *LOSSES = _FIELDS["loss"]
+_, *OPTIMIZERS = SCHEMA["Training"]["optimizer"]
+_, *THEMES = _FIELDS["theme"]
 
 State = dict[str, Any]
 """A state that was checked."""
@@ -67,11 +59,7 @@ def check_state(state: Any) -> State:
         InvalidInputError: If a field is missing, unknown, of another kind, out of its range, or
             does not fit the others; the message names it, as in ``state.keys``.
     """
-    given = _record("state", state, _FIELDS, _REQUIRED)
-    if given["version"] != VERSION:
-        raise InvalidInputError(
-            "state.version", f"it is {shown(given['version'])}", f"Give {VERSION}"
-        )
+    given = _checked("state", state, "State")
     lengths, d = _shape_of_keys(given["keys"])
     what = given["parameterization"]
     _check_scores(given, lengths)
@@ -92,16 +80,14 @@ def check_state(state: Any) -> State:
             )
         sizes.append(size_of(own, d, e))
     if "selection" in given:
-        selection = given["selection"]
-        _check_length("state.selection", selection, len(lengths))
-        _check_tokens("state.selection", selection, lengths)
+        _check_tokens("state.selection", given["selection"], lengths)
     for place, one in enumerate(given.get("solutions", ())):
         _check_tokens(f"state.solutions[{place}].selection", one["selection"], lengths)
         if "w" in one:
             _check_length(f"state.solutions[{place}].w", one["w"], d * e)
-    _check_paths(given, sizes)
     if "projection" in given:
         _check_projection(given["projection"], d)
+    _check_paths(given, sizes, sum(lengths))
     return given
 
 
@@ -115,48 +101,90 @@ def size_of(parameterization: str, d: int, e: int) -> int:
     return {"p": d, "W": d * e, "KQ": d * d + e * d, "pv": 2 * d}[parameterization]
 
 
-def _record(
-    name: str, value: Any, fields: Mapping[str, Callable[[str, Any], Any]], required: Sequence[str]
-) -> dict[str, Any]:
+def _checked(name: str, value: Any, rule: Any) -> Any:
+    """A plain copy of what a rule of the schema allows."""
+    match rule:
+        case str():
+            return _checked(name, value, SCHEMA[rule])
+        case dict():
+            return _record(name, value, rule)
+        case ["list", least, most, of]:
+            return _items(name, value, least, most, of)
+        case ["one of", *known]:
+            return _one_of(name, value, known)
+        case ["whole", least, most]:
+            whole = int(value) if isinstance(value, float) and value.is_integer() else value
+            return check_count(name, whole, least, most)
+        case ["number", least, most]:
+            return check_number(name, value, least=least, most=most)
+        case ["above", bound, most]:
+            return check_number(name, value, above=bound, most=most)
+        case ["text", most]:
+            return _text(name, value, most)
+        case ["like", pattern]:
+            return _norm(name, value, pattern)
+    raise AssertionError(rule)
+
+
+def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
+    """The one of several words, numbers, or true and false, that a value is."""
+    for one in known:
+        same_kind = type(value) is type(one) and value == one
+        if same_kind or (is_whole(one) and as_number(value) == one):
+            return one
+    near = suggest(value, [one for one in known if isinstance(one, str)])
+    wanted = f"{near}Give {'one of ' if len(known) > 1 else ''}{', '.join(map(repr, known))}"
+    raise InvalidInputError(name, f"{shown(value)} is not known", wanted)
+
+
+def _record(name: str, value: Any, rule: dict[str, Any]) -> dict[str, Any]:
     """A mapping whose fields are known and checked."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(name, f"{shown(value)} is no mapping", "Give a dictionary")
+    fields = {field.removesuffix("?"): own for field, own in rule.items()}
     for field in value:
         if field not in fields:
-            near = suggest(field, fields)
-            known = ", ".join(fields)
             raise InvalidInputError(
-                f"{name}.{field}"[:80], "there is none", f"{near}Known: {known}"
+                f"{name}.{field}"[:80],
+                "there is none",
+                f"{suggest(field, fields)}Known: {', '.join(fields)}",
             )
-    for field in required:
-        if field not in value:
+    found = {}
+    for field, own in fields.items():
+        if field in value:
+            found[field] = _checked(f"{name}.{field}", value[field], own)
+        elif field in rule:
             raise InvalidInputError(f"{name}.{field}", "it is missing", "Give it")
-    return {
-        field: check(f"{name}.{field}", value[field])
-        for field, check in fields.items()
-        if value.get(field) is not None
-    }
+    return found
 
 
-def _items(name: str, value: Any, most: int, least: int = 1) -> list[Any]:
+def _items(name: str, value: Any, least: int, most: int, rule: Any) -> list[Any]:
     """A list that is no longer than allowed."""
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise InvalidInputError(name, f"{shown(value)} is no list", "Give a list")
     if not least <= len(value) <= most:
         raise InvalidInputError(name, f"it has {len(value)} items", f"Give {least} to {most}")
-    return list(value)
+    if rule == "number":  # of which there may be a million
+        found = [as_number(one) for one in value]
+        if (np.abs(found) <= SCHEMA["number"][-1]).all():
+            return found
+    return [_checked(f"{name}[{place}]", one, rule) for place, one in enumerate(value)]
 
 
-def _numbers(most: int) -> Callable[[str, Any], list[float]]:
-    def check(name: str, value: Any) -> list[float]:
-        found = [as_number(one) for one in _items(name, value, most, 0)]
-        if not np.isfinite(found).all():
-            raise InvalidInputError(name, "one is not a finite number", "Give finite numbers")
-        return found
+def _text(name: str, value: Any, most: int) -> str:
+    """A text of letters that can be seen, and no more than allowed."""
+    if not isinstance(value, str):
+        raise InvalidInputError(name, f"{shown(value)} is no text", "Give a text in quotes")
+    if len(value) > most:
+        raise InvalidInputError(name, f"it has {len(value)} characters", f"Give at most {most}")
+    if unseen := _UNSEEN.search(value):
+        raise InvalidInputError(
+            name, f"it has the character {ascii(unseen[0])}, which nobody sees", "Leave it out"
+        )
+    return value
 
-    return check
 
-
+<<<<<<< HEAD
 def _each(
     check: Callable[[str, Any], Any], most: int, least: int = 1
 ) -> Callable[[str, Any], list[Any]]:
@@ -274,6 +302,17 @@ _REQUIRED = (
     "version", "keys", "queries", "parameterization", "start", "loss", "trainings", "steps",
     "theme",
 )  # fmt: skip
+=======
+def _norm(name: str, value: Any, pattern: str) -> str:
+    """The name of a norm that a page has."""
+    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+        raise InvalidInputError(
+            name,
+            f"a page does not have {shown(value)}",
+            "Give 'frobenius', 'nuclear', 'spectral', or 'l_p' with p from 1 to 'inf'",
+        )
+    return get_geometry(value).name
+>>>>>>> explorer
 
 
 def _shape_of_keys(keys: list[list[list[float]]]) -> tuple[list[int], int]:
@@ -285,11 +324,11 @@ def _shape_of_keys(keys: list[list[list[float]]]) -> tuple[list[int], int]:
         )
     d = len(keys[0][0])
     for i, t in ((i, t) for i, length in enumerate(lengths) for t in range(length)):
-        if len(keys[i][t]) != d or d < 2:
+        if len(keys[i][t]) != d:
             raise InvalidInputError(
                 f"state.keys[{i}][{t}]",
                 f"it has {len(keys[i][t])} numbers",
-                f"Give {max(d, 2)}, as many as the other tokens have",
+                f"Give {d}, as many as the other tokens have",
             )
     return lengths, d
 
@@ -299,10 +338,7 @@ def _check_scores(given: State, lengths: list[int]) -> None:
     if given["parameterization"] == "pv":
         if "labels" not in given:
             raise InvalidInputError("state.labels", "it is missing", "Give -1 or 1 a sequence")
-        _check_length("state.labels", given["labels"], len(lengths))
-        if not set(given["labels"]) <= {-1.0, 1.0}:
-            raise InvalidInputError("state.labels", "one is neither -1 nor 1", "Give these")
-        return
+        return _check_length("state.labels", given["labels"], len(lengths))
     if "scores" not in given:
         raise InvalidInputError("state.scores", "it is missing", "Give one for every token")
     if [len(row) for row in given["scores"]] != lengths:
@@ -318,7 +354,7 @@ def _check_queries(given: State, sequences: int) -> int:
     queries = given["queries"]
     _check_length("state.queries", queries, sequences, least=True)
     e = len(queries[0])
-    if not e or any(len(query) != e for query in queries):
+    if any(len(query) != e for query in queries):
         raise InvalidInputError(
             "state.queries", "they are not of one length", "Give as many numbers for each"
         )
@@ -340,10 +376,22 @@ def _check_tokens(name: str, selection: list[int], lengths: list[int]) -> None:
             )
 
 
-def _check_paths(given: State, sizes: list[int]) -> None:
+def _check_paths(given: State, sizes: list[int], tokens: int) -> None:
+    """Whether all paths are given; where none is, whether a page can train them."""
     paths = given.get("paths", ())
-    if paths:
-        _check_length("state.paths", paths, len(given["trainings"]))
+    if not paths:
+        if "projection" in given:
+            raise InvalidInputError("state.paths", "it is missing beside a projection", "Give it")
+        most = MOST_WORK // (tokens * len(sizes))
+        if given["steps"] > most:
+            raise InvalidInputError(
+                "state.steps",
+                f"{given['steps']:,} are too many for a page that trains {tokens} tokens"
+                f"{' twice' * (len(sizes) > 1)} while something is dragged",
+                f"Give at most {most:,}",
+            )
+        return
+    _check_length("state.paths", paths, len(sizes))
     for place, path in enumerate(paths):
         if any(one >= other for one, other in itertools.pairwise(path["steps"])):
             raise InvalidInputError(

@@ -37,7 +37,7 @@ def widget_class() -> type[Explorer]:
     class ExplorerWidget(Explorer, anywidget.AnyWidget):
         """An explorer that notebooks show."""
 
-        _esm = script()
+        _esm = f"{script()}\nexport default globalThis.attractorExplorer;"
         _repr_html_ = None  # pyright: ignore
         state = traitlets.Dict().tag(sync=True)  # pyright: ignore
         kernel = traitlets.Dict().tag(sync=True)
