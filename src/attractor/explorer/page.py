@@ -10,12 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-<<<<<<< HEAD
-from attractor.visible import visible
-=======
 from attractor.checks import naming
 from attractor.explorer.state import check_state
->>>>>>> explorer
+from attractor.visible import visible
 
 TITLE = "Drag a token, watch the attractor move"
 
@@ -49,13 +46,8 @@ def page_of(state: dict[str, Any], title: str | None = None) -> str:
     Raises:
         InvalidInputError: If it is no state: the page itself would refuse it.
     """
-<<<<<<< HEAD
-    if title is not None:
-        state = state | {"title": visible(title)}
-=======
     with naming(**{"state.title": "title"}):
-        state = check_state(state if title is None else state | {"title": title})
->>>>>>> explorer
+        state = check_state(state if title is None else state | {"title": visible(title)})
     title = str(state.get("title") or TITLE)
     code = "\n" + script().replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()

@@ -19,7 +19,7 @@ import numpy as np
 from attractor.checks import as_number, check_count, check_number, is_whole, shown, suggest
 from attractor.errors import InvalidInputError
 from attractor.geometry import get_geometry
-from attractor.visible import visible
+from attractor.visible import UNSEEN
 
 SCHEMA: dict[str, Any] = json.loads(
     resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")
@@ -35,7 +35,6 @@ _, _, MOST_STEPS = _FIELDS["steps"]
 _, _, MOST_SOLUTIONS, _ = _FIELDS["solutions?"]
 MOST_WORK = 1_000_000
 """Steps of all trainings times tokens, where a page trains while something is dragged."""
-_UNSEEN = re.compile(r"[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ROUNDING = 1e-6
 """How far two axes may be from orthonormal."""
 
@@ -177,132 +176,13 @@ def _text(name: str, value: Any, most: int) -> str:
         raise InvalidInputError(name, f"{shown(value)} is no text", "Give a text in quotes")
     if len(value) > most:
         raise InvalidInputError(name, f"it has {len(value)} characters", f"Give at most {most}")
-    if unseen := _UNSEEN.search(value):
+    if unseen := UNSEEN.search(value):
         raise InvalidInputError(
             name, f"it has the character {ascii(unseen[0])}, which nobody sees", "Leave it out"
         )
     return value
 
 
-<<<<<<< HEAD
-def _each(
-    check: Callable[[str, Any], Any], most: int, least: int = 1
-) -> Callable[[str, Any], list[Any]]:
-    def checked(name: str, value: Any) -> list[Any]:
-        items = _items(name, value, most, least)
-        return [check(f"{name}[{place}]", one) for place, one in enumerate(items)]
-
-    return checked
-
-
-def _word(*known: str) -> Callable[[str, Any], str]:
-    return lambda name, value: check_choice(name, value, known)
-
-
-def _text(most: int) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if value == "":
-            return ""
-        text = check_text(name, value)
-        if len(text) > most:
-            raise InvalidInputError(name, f"it has {len(text)} characters", f"Give at most {most}")
-        return visible(text)
-
-    return check
-
-
-def _number(**bounds: Any) -> Callable[[str, Any], float]:
-    return lambda name, value: check_number(name, value, **bounds)
-
-
-def _count(most: int, least: int = 0) -> Callable[[str, Any], int]:
-    def check(name: str, value: Any) -> int:
-        whole = int(value) if isinstance(value, float) and value.is_integer() else value
-        return check_count(name, whole, least, most)
-
-    return check
-
-
-def _norm(name: str, value: Any) -> str:
-    with naming(geometry=name, p=name):
-        return get_geometry(_text(40)(name, value)).name
-
-
-_TOKENS = _count(MOST_TOKENS - 1)
-_SELECTION = _each(_TOKENS, MOST_SEQUENCES)
-_VECTOR = _numbers(MOST_NUMBERS)
-_TRAINING = {
-    "optimizer": _word(*OPTIMIZERS),
-    "learning_rate": _number(above=0, most=1e6, example=0.1),
-    "p": _number(above=1, most=1000, example=1.5),
-    "weight_decay": _number(least=0, most=1e6, example=0),
-    "plain": check_flag,
-    "parameterization": _word("W", "KQ"),
-}
-_SOLUTION = {
-    "norm": _norm,
-    "selection": _SELECTION,
-    "status": _text(40),
-    "w": _VECTOR,
-    "value": _number(least=0, example=1),
-    "lower": _number(example=1),
-}
-_PATH = {
-    "steps": _each(_count(MOST_STEPS), _MOST_RECORDED),
-    "points": _numbers(_MOST_RECORDED * MOST_NUMBERS),
-}
-_PROJECTION = {
-    "kind": _word("solutions", "principal"),
-    "origin": _VECTOR,
-    "axes": _each(_VECTOR, 2, 2),
-    "hidden": _number(least=0, most=1, example=0),
-    "words": _text(1000),
-}
-
-
-def _training(name: str, value: Any) -> dict[str, Any]:
-    return _record(name, value, _TRAINING, ("optimizer", "learning_rate"))
-
-
-def _solution(name: str, value: Any) -> dict[str, Any]:
-    return _record(name, value, _SOLUTION, ("norm", "selection", "status"))
-
-
-def _path(name: str, value: Any) -> dict[str, Any]:
-    return _record(name, value, _PATH, tuple(_PATH))
-
-
-def _projection(name: str, value: Any) -> dict[str, Any]:
-    return _record(name, value, _PROJECTION, tuple(_PROJECTION))
-
-
-_FIELDS: dict[str, Callable[[str, Any], Any]] = {
-    "version": lambda name, value: value if is_whole(value) else check_count(name, value),
-    "id": _text(100),
-    "title": _text(200),
-    "point": _text(1000),
-    "source": _text(200),
-    "keys": _each(_each(_VECTOR, MOST_TOKENS), MOST_SEQUENCES),
-    "scores": _each(_numbers(MOST_TOKENS), MOST_SEQUENCES),
-    "labels": _numbers(MOST_SEQUENCES),
-    "queries": _each(_VECTOR, MOST_SEQUENCES, 0),
-    "parameterization": _word(*PARAMETERIZATIONS),
-    "start": _VECTOR,
-    "loss": _word(*LOSSES),
-    "trainings": _each(_training, 2),
-    "norm": _norm,
-    "selection": _SELECTION,
-    "steps": _count(MOST_STEPS, 1),
-    "solutions": _each(_solution, MOST_SOLUTIONS, 0),
-    "paths": _each(_path, 2, 0),
-    "projection": _projection,
-    "theme": _word(*THEMES),
-}
-_REQUIRED = (
-    "version", "keys", "queries", "parameterization", "start", "loss", "trainings", "steps",
-    "theme",
-)  # fmt: skip
-=======
 def _norm(name: str, value: Any, pattern: str) -> str:
     """The name of a norm that a page has."""
     if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
@@ -312,7 +192,6 @@ def _norm(name: str, value: Any, pattern: str) -> str:
             "Give 'frobenius', 'nuclear', 'spectral', or 'l_p' with p from 1 to 'inf'",
         )
     return get_geometry(value).name
->>>>>>> explorer
 
 
 def _shape_of_keys(keys: list[list[list[float]]]) -> tuple[list[int], int]:
