@@ -10,8 +10,8 @@ ROOMS = [
     "version", "errors", "former_names", "visible", "settings", "first_use", "checks", "loaded",
     "memory", "blas", "precision", "randomness", "storage", "containers", "progress", "threads",
     "machine", "records", "geometry", "tokens", "attention", "selection", "margin", "training",
-    "provenance", "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets", "models", "files",
-    "explorer", "sweeps", "plots", "papers", "report", "cli",
+    "provenance", "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets",
+    "models", "files", "explorer", "sweeps", "plots", "papers", "report", "cli",
 ]  # fmt: skip
 WHEN_ASKED_FOR = {"records/plotted.py imports plots"}
 """Below it, and imported by ``.plot()`` alone: results know the names of what draws them."""

@@ -178,7 +178,7 @@ def _text(name: str, value: Any, most: int) -> str:
         raise InvalidInputError(name, f"it has {len(value)} characters", f"Give at most {most}")
     if unseen := UNSEEN.search(value):
         raise InvalidInputError(
-            name, f"it has the character {ascii(unseen[0])}, which nobody sees", "Leave it out"
+            name, f"it has the character {unseen[0]!a}, which nobody sees", "Leave it out"
         )
     return value
 

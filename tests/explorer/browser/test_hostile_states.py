@@ -1,4 +1,4 @@
-"""What a stranger wrote into a link, a file or a notebook: nothing runs, all is shown or refused."""
+"""What a stranger wrote into a link, file or notebook: nothing runs, all is shown or refused."""
 
 import json
 import urllib.parse
