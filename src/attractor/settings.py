@@ -59,10 +59,12 @@ def with_own_settings(function: Callable[..., Any]) -> Callable[..., Any]:
 def public_in_own_settings(public: Any) -> Any:
     """A public name, whose functions run in the library's own settings.
 
-    A class of plain Python keeps its place, and its public methods run so. A function takes the
-    other's place in its module, too, so that it can be pickled.
+    A class of plain Python keeps its place, and its public methods run so; those of optimizers,
+    which are tuples, are traced with a program, and so run in the settings of what traces it. A
+    function takes the other's place in its module, too, so that it can be pickled.
     """
-    if type(public) in (type, ABCMeta) and public.__module__.startswith("attractor."):
+    plain = type(public) in (type, ABCMeta) and not issubclass(public, tuple)
+    if plain and public.__module__.startswith("attractor."):
         for name, method in list(vars(public).items()):
             if isinstance(method, classmethod) and _is_open(name, method.__func__):
                 setattr(public, name, classmethod(with_own_settings(method.__func__)))

@@ -33,7 +33,9 @@ def test_lists_of_arrays_go_side_by_side_row_by_row():
 
 def test_a_function_that_two_packages_offer_is_checked_once():
     assert plots.frame is plots.plane.frame
-    assert not hasattr(plots.frame.__wrapped__, "__wrapped__")
+    assert not hasattr(
+        plots.frame.__wrapped__.__wrapped__, "__wrapped__"
+    )  # own settings, and checks
 
 
 def test_a_generator_is_read_once(axes):

@@ -22,7 +22,6 @@ _LEFT = 141
 
 def main() -> None:
     """Runs the command line."""
-    streams.prepare()
     interruption.take_charge()
     # Imports and tracing make many objects and few cycles: to look for these as often as Python
     # does took a twentieth of a command's time.
@@ -31,24 +30,30 @@ def main() -> None:
         # Where Dask is installed, xarray loads all of it to see that no array is one of Dask's,
         # which takes as long as to load JAX.
         leave_out("dask")
+    with streams.prepared():
+        code = _run()
+    gc.freeze()  # to look for cycles once more, at the very end, takes half a second
+    sys.exit(interruption.exit_code() or (_LEFT if streams.left else code))
+
+
+def _run() -> Any:
+    """Runs the application and returns its exit code."""
     from attractor.cli.application import app
 
-    code: Any = 0
     try:
         try:
             app()
         finally:
             sys.stdout.flush()
     except SystemExit as ended:
-        code = ended.code
+        return ended.code
     except streams.OutputError as error:  # outside of a session, which says so itself
         print(f"error: {error}", file=sys.stderr)
-        code = 2
+        return 2
     except BrokenPipeError:
         if not streams.left:
             raise
-    gc.freeze()  # to look for cycles once more, at the very end, takes half a second
-    sys.exit(interruption.exit_code() or (_LEFT if streams.left else code))
+    return 0
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from attractor.errors import AttractorError
 
@@ -18,35 +21,41 @@ class OutputError(AttractorError):
     """Standard output cannot be written to."""
 
 
-def prepare() -> None:
-    """Puts streams in place that print what they can, and say once that they cannot."""
-    global failure
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """Has standard streams print what they can inside the block, and say once that they cannot."""
+    global left, failure
+    before = sys.stdin, sys.stdout, sys.stderr
+    left, failure = False, None
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:  # closed; what is opened next must not take its number
+        stream = getattr(sys, name)
+        if stream is None:  # closed; what is opened next must not take its number
             os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
             failure = "it is closed" if name == "stdout" else failure
-        elif number and isinstance(stream := getattr(sys, name), io.TextIOWrapper):
-            setattr(sys, name, _Stream(stream, what_it_is=name))
+        elif number and isinstance(stream, io.TextIOWrapper):
+            if stream.errors == "strict":
+                stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, _Stream(stream, is_output=name == "stdout"))
+    try:
+        yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
 
 
-class _Stream(io.TextIOWrapper):
-    """A stream that fails at most once; standard error never, as nothing could be said of it."""
+class _Stream:
+    """A stream that fails at most once; standard error, where nothing could be said of it, never."""
 
-    def __init__(self, stream: io.TextIOWrapper, what_it_is: str) -> None:
-        errors = "backslashreplace" if stream.errors == "strict" else stream.errors
-        super().__init__(
-            stream.buffer,
-            encoding=stream.encoding,
-            errors=errors,
-            line_buffering=stream.line_buffering,
-        )
-        self._is_output, self._lost = what_it_is == "stdout", False
+    def __init__(self, stream: io.TextIOWrapper, *, is_output: bool) -> None:
+        self._stream, self._is_output, self._lost = stream, is_output, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Writes text, if it can."""
+        """Writes text, if it can; a text of no letters, by which libraries try streams, never."""
         try:
-            return len(text) if self._lost else super().write(text)
+            return len(text) if self._lost or text == "" else self._stream.write(text)
         except OSError as error:
             self._lose(error)
             return len(text)
@@ -55,13 +64,17 @@ class _Stream(io.TextIOWrapper):
         """Hands on what was written, if it can."""
         try:
             if not self._lost:
-                super().flush()
+                self._stream.flush()
         except OSError as error:
             self._lose(error)
 
     def _lose(self, error: OSError) -> None:
         global left, failure
         self._lost = True
+        # What was not written would be tried again when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
         if self._is_output:
             left = isinstance(error, BrokenPipeError)
             failure = f"it cannot be written to ({error.strerror})"
