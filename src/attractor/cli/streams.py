@@ -31,7 +31,7 @@ def prepared() -> Iterator[None]:
         stream = getattr(sys, name)
         if stream is None:  # closed; what is opened next must not take its number
             os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))
             failure = "it is closed" if name == "stdout" else failure
         elif number and isinstance(stream, io.TextIOWrapper):
             if stream.errors == "strict":
@@ -44,7 +44,7 @@ def prepared() -> Iterator[None]:
 
 
 class _Stream:
-    """A stream that fails at most once; standard error, where nothing could be said of it, never."""
+    """A stream that fails at most once; standard error never does, as nothing could say so."""
 
     def __init__(self, stream: io.TextIOWrapper, *, is_output: bool) -> None:
         self._stream, self._is_output, self._lost = stream, is_output, False
@@ -53,7 +53,7 @@ class _Stream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Writes text, if it can; a text of no letters, by which libraries try streams, never."""
+        """Writes text, if it can. Libraries write an empty text to see what a stream takes."""
         try:
             return len(text) if self._lost or text == "" else self._stream.write(text)
         except OSError as error:
