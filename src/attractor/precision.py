@@ -61,7 +61,8 @@ def double_precision() -> Iterator[None]:
     import jax
 
     _require_device()
-    with settings_of_jax(jax), jax.core.eval_context(), jax.enable_x64(True):
+    at_once = jax.core.eval_context()  # pyright: ignore[reportAttributeAccessIssue]
+    with settings_of_jax(jax), at_once, jax.enable_x64(True):
         yield
 
 
@@ -73,7 +74,10 @@ def _require_device() -> None:
     try:
         jax.devices()
     except Exception as error:  # without a word where none of the platforms named is there
-        why = " ".join(str(error).split()) or f"JAX_PLATFORMS is {jax.config.jax_platforms!r}"
+        why = (
+            " ".join(str(error).split())
+            or f"JAX_PLATFORMS is {jax.config.values['jax_platforms']!r}"
+        )
         raise AttractorError(
             f"JAX finds no device ({why}). Leave JAX_PLATFORMS out of the environment, or set it "
             "to cpu"
@@ -119,7 +123,8 @@ def as_plain(argument: str, value: Any) -> np.ndarray:
                 "Give an array of numbers: call this outside of jax.jit, jax.grad and jax.vmap",
             )
     if is_of_loaded(value, "torch", "Tensor"):
-        value = value.detach().cpu()
+        tensor: Any = value
+        value = tensor.detach().cpu()
         if value.is_floating_point() and value.itemsize < 4:  # NumPy knows no bfloat16
             value = value.double()
     try:

@@ -19,7 +19,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int, UInt32
@@ -30,8 +30,7 @@ from attractor.errors import InvalidInputError
 if TYPE_CHECKING:
     import jax
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def key(seed: int, instance: int, purpose: str, step: int = 0) -> jax.Array:
@@ -123,6 +122,8 @@ def generator(seed: int, *numbers: int, purpose: str) -> np.random.Generator:
 
 
 _TRACED = "what JAX traces"
+_shared: Any = np.random
+"""The functions of NumPy that draw from one generator for all, whose types NumPy leaves out."""
 _turn: contextvars.ContextVar[threading.Lock] = contextvars.ContextVar(
     "turn",
     default=threading.Lock(),  # noqa: B039 - one for all threads
@@ -168,7 +169,7 @@ def seeded(*numbers: int, purpose: str, alone: bool = True) -> Iterator[Callable
                 _turn.reset(inside)
 
 
-def traced(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def traced(function: _Function) -> _Function:
     """A function that JAX traces, in which code of a user's is called.
 
     What such code draws becomes part of a program, which trials of every seed share: it depends on
@@ -180,9 +181,9 @@ def traced(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Res
 def _restored(stack: contextlib.ExitStack) -> None:
     """Has a stack put back the generators of the process as they are now."""
     stack.callback(random.setstate, random.getstate())
-    bits, state = np.random.get_bit_generator(), np.random.get_state(legacy=False)  # noqa: NPY002
-    stack.callback(np.random.set_state, state)  # which has the second of two normal numbers
-    stack.callback(np.random.set_bit_generator, bits)
+    bits, state = _shared.get_bit_generator(), _shared.get_state(legacy=False)
+    stack.callback(_shared.set_state, state)  # which has the second of two normal numbers
+    stack.callback(_shared.set_bit_generator, bits)
     for generator in _of_torch():
         stack.callback(generator.set_state, generator.get_state())
 
@@ -190,9 +191,9 @@ def _restored(stack: contextlib.ExitStack) -> None:
 def _seed(digest: bytes) -> None:
     """Seeds the generators of the process."""
     random.seed(int.from_bytes(digest, "little"))
-    if not isinstance(np.random.get_bit_generator(), np.random.MT19937):  # others take no seeds
-        np.random.set_bit_generator(np.random.MT19937(0))
-    np.random.seed(np.frombuffer(digest, "<u4"))  # noqa: NPY002 - which users draw from
+    if not isinstance(_shared.get_bit_generator(), np.random.MT19937):  # others take no seeds
+        _shared.set_bit_generator(np.random.MT19937(0))
+    _shared.seed(np.frombuffer(digest, "<u4"))
     for generator in _of_torch():
         generator.manual_seed(int.from_bytes(digest[:7], "little"))
 

@@ -32,12 +32,16 @@ _OF_JAX: dict[str, Any] = {
 """Settings of JAX that results and work depend on, each with the value they need."""
 
 
+_MARK = "in_own_settings"
+"""An attribute of functions that run in the library's own settings."""
+
+
 @contextlib.contextmanager
 def own_settings() -> Iterator[None]:
     """Has the library's own settings hold inside the block; those of JAX where it is loaded."""
     import numpy as np
 
-    jax = sys.modules.get("jax")
+    jax: Any = sys.modules.get("jax")
     # Another thread may be in the midst of importing it.
     of_jax = settings_of_jax(jax) if hasattr(jax, "vmap") else contextlib.nullcontext()
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"), of_jax:
@@ -52,7 +56,7 @@ def with_own_settings(function: Callable[..., Any]) -> Callable[..., Any]:
         with own_settings():
             return function(*arguments, **named)
 
-    call.in_own_settings = True  # pyright: ignore[reportFunctionMemberAccess]
+    setattr(call, _MARK, True)
     return call
 
 
@@ -65,7 +69,8 @@ def public_in_own_settings(public: Any) -> Any:
     """
     plain = type(public) in (type, ABCMeta) and not issubclass(public, tuple)
     if plain and public.__module__.startswith("attractor."):
-        for name, method in list(vars(public).items()):
+        methods: dict[str, Any] = dict(vars(public))
+        for name, method in methods.items():
             if isinstance(method, classmethod) and _is_open(name, method.__func__):
                 setattr(public, name, classmethod(with_own_settings(method.__func__)))
             elif _is_open(name, method):
@@ -82,7 +87,7 @@ def public_in_own_settings(public: Any) -> Any:
 def _is_open(name: str, value: Any) -> bool:
     """Whether a name stands for a public function that runs in whatever settings hold."""
     function = isinstance(value, FunctionType) and not name.startswith("_")
-    return function and not hasattr(value, "in_own_settings")
+    return function and not hasattr(value, _MARK)
 
 
 def all_in_own_settings(package: str) -> None:

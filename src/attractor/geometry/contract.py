@@ -148,7 +148,7 @@ def _on_matrices(formula: Callable[..., Any], reduces: bool) -> Callable[..., An
         if not W.size:
             return wide.sum((-2, -1)) if reduces else W
         found = formula(self, wide)
-        narrow = wide.dtype != dtype and dtype.kind not in "iub"
+        narrow = wide.dtype != dtype and W.dtype.kind not in "iub"
         return found.astype(dtype) if narrow and not reduces else found
 
     return checked

@@ -31,4 +31,4 @@ class CorpusPart(Corpus):
             every_prefix=False,
             counts=whole.counts[whole.sentence_of[begins]],
         )
-        self.__dict__["positions"] = place[last]
+        vars(self)["positions"] = place[last]

@@ -303,7 +303,7 @@ def _require_two(documents: Sequence[Any], argument: str, which: str) -> None:
 
 def _require_known(tokenizer: Any, ids: list[list[int]]) -> None:
     """Refuses texts most of whose tokens are unknown, about which a model says nothing."""
-    unknown = getattr(tokenizer, "unk_token_id", None)
+    unknown: Any = getattr(tokenizer, "unk_token_id", None)
     others = set(tokenizer.all_special_ids) - {unknown}
     content = [one for row in ids for one in row if one not in others]
     count = content.count(unknown)
@@ -318,7 +318,7 @@ def _require_known(tokenizer: Any, ids: list[list[int]]) -> None:
 def _special_ids(tokenizer: Any) -> set[int]:
     """Tokens that are no content; an unknown word is, unless its token has another task, too."""
     special = set(tokenizer.all_special_ids)
-    unknown = getattr(tokenizer, "unk_token_id", None)
+    unknown: Any = getattr(tokenizer, "unk_token_id", None)
     others = {
         getattr(tokenizer, f"{name}_token_id", None)
         for name in ("bos", "eos", "pad", "cls", "sep", "mask")
