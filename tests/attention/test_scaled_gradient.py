@@ -102,7 +102,8 @@ def test_scale_of_the_loss_is_kept_for_each_row(oracle, loss):
 def test_token_scores_tied_up_to_rounding_count_as_tied(oracle):
     v = np.ones(3)
     keys = np.array([[[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [1.0, -1.0, 0.5]]])
-    assert 0 < abs(keys[0, 0] @ v - keys[0, 1] @ v) < 1e-15  # equal but for rounding
+    first, second = (sum(row.tolist()) for row in keys[0, :2])  # a product may add in another order
+    assert 0 < abs(first - second) < 1e-15
     W = oracle.matrix(keys, np.ones((1, 1)), np.array([[200.0, 195.0, 0.0]]))
     tokens = Tokens(keys, np.ones((1, 1)), [1.0])
     # With the two exactly equal, what remains is the exchange with the third, at exp(-200).
@@ -189,7 +190,7 @@ def test_descent_always_gains_along_the_optimal_direction(case):
     """
     random = np.random.default_rng(0)
     n, length, d = 3, 3, 60
-    v = np.eye(d)[0]
+    v, clear = np.eye(d)[0], []
     for _ in range(20):
         keys = random.normal(size=(n, length, d)) / np.sqrt(d)
         queries = random.normal(size=(n, d)) / np.sqrt(d)
@@ -206,4 +207,8 @@ def test_descent_always_gains_along_the_optimal_direction(case):
         W_mm = (u * multipliers[:, None]).T @ z
         W = random.normal(size=(d, d)) * 10 ** random.uniform(-1, 2)
         direction_found = compute(Tokens(keys, queries, labels), v, W)[0]
-        assert -(direction_found * W_mm).sum() > 0
+        gains = -direction_found * W_mm
+        # Where attention saturates all that is left of them can be the rounding of their sum.
+        assert gains.sum() > -1e-15 * np.abs(gains).sum()
+        clear.append(gains.sum() > 1e-6 * np.abs(gains).sum())
+    assert np.mean(clear) > 0.8

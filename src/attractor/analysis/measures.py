@@ -12,6 +12,7 @@ from attractor.checks import check_kinds
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
+from attractor.margin.batches import inner_products
 from attractor.margin.extended import two_product
 from attractor.margin.problem import derived
 from attractor.precision import as_real
@@ -166,8 +167,8 @@ def _measured(
     problem, direction = targets.problem[number], targets.direction[number]
     margins = problem.margins(projected)
     loose = ~problem.equality & (problem.bounds <= 0)
-    flat = targets.direction.reshape(len(targets.direction), -1)
-    lengths = np.linalg.norm(projected, axis=(-1, -2)) * np.sqrt(np.vecdot(flat, flat))[number]
+    lengths = np.linalg.norm(projected, axis=(-1, -2))
+    lengths *= np.sqrt(inner_products(targets.direction, targets.direction))[number]
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = (projected * direction).sum((-1, -2)) / lengths
     return DirectionMeasures(

@@ -36,11 +36,12 @@ def inner_products(
 ) -> Float[np.ndarray, "k"]:
     """Sums of the products of all entries of each instance.
 
-    By BLAS, an instance at a time: ``einsum`` adds up long ones in portions that begin where the
-    batch does.
+    NumPy adds up each along its own axis. ``einsum`` adds up long ones in portions that begin where
+    the batch does, and BLAS has code for old processors whose sums depend on where in memory an
+    instance begins.
     """
     shape = len(first), math.prod(first.shape[1:])
-    return np.vecdot(first.reshape(shape), second.reshape(shape))
+    return np.multiply(first.reshape(shape), second.reshape(shape)).sum(-1)
 
 
 def powers(
