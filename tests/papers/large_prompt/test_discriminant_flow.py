@@ -65,8 +65,8 @@ def test_the_risk_falls_along_the_flow():
     assert np.all(np.diff(values) < 0)
 
 
-# The rate of a fourth power is reached slowly. How far a flow has come by the end differs by 0.1 with
-# the start, whose directions LAPACK chooses; a square would be 1.
+# The rate of a fourth power is reached slowly, and how far a flow comes differs by 0.1 with the
+# start, whose directions LAPACK chooses; a square would be 1.
 @pytest.mark.parametrize(("gate", "relative", "off"), [(True, 1, 1e-3), (False, 2 / 3, 0.2)])
 def test_rates_near_bayes_are_those_of_a_square_or_of_a_fourth_power(gate, relative, off):
     case = two_classes((1.0, 0.0, 0.5), (0.0, 1.0, 0.0))
