@@ -198,7 +198,12 @@ def _bias() -> Iterator[Call]:
         takes=TAKES,
     )  # fmt: skip
     yield Call(
-        bias.which_norm, **several, optimizer=ex.STEP, steps=3, takes={"geometries": "array"}
+        bias.which_norm,
+        **several,
+        optimizer=ex.STEP,
+        steps=3,
+        nan=True,
+        takes={"geometries": "array"},
     )
 
 

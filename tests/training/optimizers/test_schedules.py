@@ -294,9 +294,9 @@ COSINE, POLYNOMIAL = optax.cosine_decay_schedule(0.1, 20), optax.polynomial_sche
 )
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_schedules_of_optax_are_those_of_optax(ours, theirs, dtype):
-    W = jnp.asarray(np.random.default_rng(1).normal(size=(2, 3)), dtype)
+    start = jnp.asarray(np.random.default_rng(1).normal(size=(2, 3)), dtype)
 
-    def run(optimizer):
+    def run(optimizer, W):
         @jax.jit
         def follow(W):
             def one(carry, _):
@@ -308,7 +308,10 @@ def test_schedules_of_optax_are_those_of_optax(ours, theirs, dtype):
 
         return np.asarray(follow(W), float)
 
-    np.testing.assert_allclose(run(ours), run(theirs), rtol=1e-13 if dtype == "float64" else 0.02)
+    found, exact = run(ours, start), run(theirs, start.astype("float64"))
+    # Weights are rounded to bfloat16 in each of 15 steps; memories, unlike optax's, are not.
+    rounding = 1e-13 if dtype == "float64" else 15 * 2.0**-9
+    np.testing.assert_allclose(found, exact, rtol=0, atol=rounding * np.abs(exact).max())
 
 
 def test_trials_end_where_no_later_step_can_move_them(data):

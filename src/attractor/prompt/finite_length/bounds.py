@@ -21,13 +21,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.checks import check_choice, check_count, check_kinds, check_number
+from attractor.checks import check_choice, check_count, check_kinds, check_number, shown
+from attractor.errors import InvalidInputError
 from attractor.prompt.finite_length.functions import check_length
 
 Error = Literal["output", "value_gradient", "score_gradient"]
@@ -77,7 +78,10 @@ class ConcentrationBounds:
             check_count(name, getattr(self, name))
         for name in ("score_norm", "value_norm", "limit", "mean"):
             check_number(name, getattr(self, name), least=0.0, example=1.0)
-        for moment in self.tilted_moments:
+        moments = self.tilted_moments
+        if not isinstance(moments, Sequence | np.ndarray) or len(moments) != 2:
+            raise InvalidInputError("tilted_moments", f"it is {shown(moments)}", "Give two numbers")
+        for moment in moments:
             check_number("tilted_moments", moment, least=0.0, example=1.0)
 
     def output(self, sigma: float, length: ArrayLike) -> Float[np.ndarray, "length"]:

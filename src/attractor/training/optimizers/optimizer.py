@@ -207,6 +207,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         several = Optimizer(
             refuse,
             refuse,
+            takes="any",
             settings=self.settings | {name: list(each) for name, each in values.items()},
             retract=self.retract,
             log_time_step=self.log_time_step,
