@@ -296,7 +296,7 @@ def judge(one: Shared, found: dict[str, Any]) -> list[str]:
         wrong.append(f"it is refused without a reason: {found['why']!r}")
     if found["lines"]:
         wrong += [f"Python: {surprise}" for surprise in surprises(found["lines"])]
-    if one.kind in ("file", "notebook"):
+    if one.kind in ("file", "notebook") and one.text:  # without a state it shows a scene of its own
         why = refused_by_python(one.text)
         if bool(why) == found["shown"]:
             wrong.append(f"Python says {why or 'that it is fine'}, the page {found['why']!r}")
