@@ -1,4 +1,4 @@
-"""Trained models, which `make audit-fixtures` installs: no planted thing is like them."""
+"""Trained models, which `make test-torch` installs: no planted thing is like them."""
 
 import importlib.util
 from pathlib import Path
@@ -31,7 +31,7 @@ CHAINS = [
 def package(name):
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
-        pytest.skip(f"could not import {name!r}; make audit-fixtures installs it")
+        pytest.skip(f"could not import {name!r}; make test-torch installs it")
     return Path(found.origin).parent
 
 
