@@ -135,7 +135,7 @@ def main() -> int:
             continue
         code, lines = run_tests(run, given.tests)
         for line in lines:
-            if re.match("(FAILED|ERROR) ", line):
+            if re.match(r"(FAILED|ERROR)\b", line):
                 print(f"  {line}")
         minutes = (time.monotonic() - started) / 60
         print(f"{name}: {lines[-1] if lines else 'no answer'} ({minutes:.1f} min)", flush=True)
