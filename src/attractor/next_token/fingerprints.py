@@ -13,10 +13,11 @@ from attractor.next_token.occurrences import among, distinct
 
 
 class Fingerprints:
-    """A 64-bit number for each context; equal for equal contexts, and else different.
+    """A 64-bit number for each context; equal for equal contexts, and nearly surely for no others.
 
-    It is ``sum_i a(i) r(x_i)`` with random ``a`` and ``r``: two different contexts share one with
-    probability ``2^-63`` or less. Those of samples add a number of the label.
+    It is ``sum_i a(i) r(x_i)`` modulo ``2^64`` with random ``a`` and ``r``. Two different contexts
+    share one with probability ``2^-58`` or less: a product is zero where the powers of two in both
+    factors make up 64, ``33 / 2^64`` of all. Those of samples add a number of the label.
     """
 
     def __init__(self, corpus: Corpus) -> None:
