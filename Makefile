@@ -25,7 +25,7 @@ test-torch: $(VENV)/installed-test-torch $(VENV)/audit-fixtures  ## run what nee
 	$(PYTEST) --numprocesses 2 --dist worksteal -m 'torch and not slow and not browser'
 
 test-processors: $(VENV)/installed  ## run what computes as on other processors, threads, versions: hours
-	$(BIN)/python tools/test_processors.py $(RUNS)
+	$(BIN)/python tools/processors.py $(RUNS)
 
 test-browser: $(VENV)/installed-browser  ## drag, tap and type in real browsers; says what is missing
 	$(BIN)/python -m pytest -n0 -m browser tests/explorer

@@ -1,5 +1,6 @@
 """Runs of the tests as on other machines: what they change, and what they notice."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,9 @@ def test_a_run_that_does_not_exist_is_refused_by_name():
 def test_other_rounding_keeps_one_way_to_a_number_and_parts_two():
     done = run("-c", ROUNDING)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_the_makefile_runs_is_there():
+    files = re.findall(r"\S+\.py\b", (ROOT / "Makefile").read_text("utf-8"))
+    assert "tools/processors.py" in files
+    assert [file for file in files if not (ROOT / file).exists()] == []
