@@ -12,6 +12,7 @@ KINDS = {
     "probed": "Unique answers probed for others",
     "not known": "Uniqueness not known, and what could be shown",
     "file": "Certificate files",
+    "gap": "Whether the gap of a matrix is known",
 }
 
 

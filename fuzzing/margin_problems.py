@@ -35,7 +35,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import (
     BlockMaximum,
     BlockSum,
@@ -338,6 +338,8 @@ def examine(
     if answer.status == exact_check.OPTIMAL:
         record.count("uniqueness", geometry_name, answer.uniqueness)
         record.worst.append((answer.gap, name))
+    if np.isfinite(answer.W).all():
+        record.count("gap", record.family, "known" if answer.gap < math.inf else "not known")
     if answer.status == exact_check.STOPPED_EARLY:
         strain = exact_check.strain(case.plain, answer)
         hard = "beyond" if strain > TOLERANCE / 10 else "within"
@@ -352,7 +354,7 @@ def examine(
             probed and answer.uniqueness == exact_check.UNIQUE
         ):
             _probe(record, case, geometry_name, solution, answer, rng)
-    if filed:
+    if filed or answer.status == exact_check.INFEASIBLE:
         _file(record, name, solution)
     if alone:
         _alone(record, case, name, solution, answer)
@@ -392,6 +394,8 @@ def _file(record: Record, name: str, solution: Solution) -> None:
         except InvalidInputError:  # it proves nothing, and says so
             record.count("file", "all", "none")
             return
+        if solution.status is Status.INFEASIBLE and file["claim"]["kind"] != "infeasible":
+            record.fault(name, f"contradiction: the file claims {file['claim']['kind']}")
         said = certificate_checker().verify(json.loads(json.dumps(file), parse_int=float))
         record.count("file", "all", said.split(" to ")[0].split(",")[0].split(" below")[0])
 

@@ -109,6 +109,7 @@ class Status(enum.Enum):
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
+    OUT_OF_REACH = "out of reach"
     STOPPED_EARLY = "stopped early"
     LOCALLY_OPTIMAL = "locally optimal"
 
@@ -125,8 +126,12 @@ class Status(enum.Enum):
 _STATUS_MESSAGES = {
     Status.OPTIMAL: "Solved: the relative duality gap is within the tolerance.",
     Status.INFEASIBLE: (
-        "No matrix satisfies every constraint, to working precision; "
+        "No matrix satisfies every constraint: "
         "the multipliers combine the constraints into a contradiction."
+    ),
+    Status.OUT_OF_REACH: (
+        "No matrix of norm below the lower bound satisfies every constraint; whether a larger one "
+        "does is not known."
     ),
     Status.STOPPED_EARLY: (
         "No answer was certified to the tolerance; the gap of the best matrix found, if any, and "

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.geometry import Geometry
 from attractor.margin import extended
 from attractor.margin.batches import inner_products
+from attractor.margin.feasible_point import feasible_point
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
@@ -44,12 +45,14 @@ class Certificate:
 
     Attributes:
         norm: ``||W||``.
-        value: Norm of W once scaled up until no margin is short: an upper bound on the optimum.
+        value: Norm of a matrix near W, or of a multiple of W, that is proved to meet every
+            constraint exactly: an upper bound on the optimum; infinite where none is proved.
         margin: Least ``a^T W b / c`` over inequalities with ``c > 0``.
         dual_value: Lower bound on the norm of every feasible matrix.
         dual_norm: ``||sum_j lambda_j a_j b_j^T||_dual``.
-        gap: Upper bound on ``(value - optimum) / value`` and on the relative shortfall of W, which
-            counts as none where it is rounding that scaling cannot cure.
+        gap: ``(value - dual_value) / value``, rounded up; zero where ``value`` is zero, infinite,
+            which is to say not known, where it is infinite.
+        distance: Bound on ``||W - W'||_F``, where W' is the matrix whose norm is ``value``.
         kkt_residual: Largest of misalignment of W and multipliers, complementarity, violation.
         violation: Largest shortfall: relative to c where scaling W up would cure it, else the
             loose violation.
@@ -70,6 +73,7 @@ class Certificate:
     dual_value: Float[np.ndarray, "instances"]
     dual_norm: Float[np.ndarray, "instances"]
     gap: Float[np.ndarray, "instances"]
+    distance: Float[np.ndarray, "instances"]
     kkt_residual: Float[np.ndarray, "instances"]
     violation: Float[np.ndarray, "instances"]
     loose_violation: Float[np.ndarray, "instances"]
@@ -145,24 +149,23 @@ def _certify(
     dual = evaluate_dual(scaled, weights, geometry)
     combined, total, dual_norm, dual_doubt, total_doubt, rounding = dual
 
-    c = scaled.bounds
+    c, most = (np.maximum(bounds, -_LARGEST) for bounds in scaled.given_range)
     positive, scalable = scaled.positive, scaled.scalable
-    ratio = np.where(positive, (margins - doubt) / np.where(positive, c, 1.0), np.inf)
+    ratio = np.where(positive, (margins - doubt) / np.where(positive, most, 1.0), np.inf)
     least = ratio.min(axis=-1, initial=np.inf)
     stretch = np.where(scalable, np.minimum(least, 1.0), 1.0)
     stretch = np.where(np.isnan(least), np.nan, stretch)
-    upper = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) / np.maximum(stretch, 0.0)
-    upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper)
-    upper = np.where(np.isnan(upper), np.inf, upper)
 
     lower = np.maximum(total - total_doubt, 0.0) / (dual_norm + dual_doubt)
-    lower = np.where(np.isnan(lower), 0.0, lower)
+    lower = np.where(np.isnan(lower), 0.0, lower) * (1 - 4 * _ROUNDING)
 
     unmet = np.where(
-        scaled.equality, np.abs(margins - c) + doubt, np.maximum(c - margins + doubt, 0.0)
+        scaled.equality, np.abs(margins - c) + doubt, np.maximum(most - margins + doubt, 0.0)
     )
     unmet = np.where(scaled.equality | scaled.inequality, unmet, 0.0)
-    unscaled = unmet * ~(positive & scalable[:, None])
+    curable = positive & scalable[:, None]
+    unscaled = unmet * ~curable
+    upper, distance = _bounded_above(scaled, W, norm, stretch, curable, unscaled, geometry)
     reach = scaled.norms * frobenius[:, None]
     shortfall = np.where(least < 1, 1.0 - least, 0.0)
     loose = (unscaled / np.where(unscaled > 0, np.maximum(reach, np.abs(c)), 1.0)).max(
@@ -170,14 +173,8 @@ def _certify(
     )
     violation = np.where(scalable, np.maximum(shortfall, loose), loose)
     violation = np.where(np.isfinite(norm), violation, np.inf)
-    # A violation v_j that scaling does not remove moves the optimum by up to lambda_j v_j.
-    moved = (np.abs(weights) * unscaled).sum(-1) / (dual_norm + dual_doubt)
-    moved = np.where(np.isfinite(moved), moved, 0.0)
-    gap = np.maximum(upper - lower + moved, 0.0) / upper
-    gap = np.where(upper == 0, np.where(lower > 0, np.inf, 0.0), gap)
-    stays = np.where(loose > rounding_of_margins(*W.shape[-2:]), loose, 0.0)
-    short = np.maximum(np.where(scalable, shortfall, 0.0), stays)
-    gap = np.where(np.isfinite(upper), np.maximum(gap, short), np.inf)
+    gap = np.maximum(upper - lower, 0.0) / upper * (1 + 4 * _ROUNDING)
+    gap = np.where(upper == 0, 0.0, np.where(np.isfinite(upper), gap, np.inf))
 
     alignment = inner_products(W, combined) / (norm * dual_norm)
     slack = np.abs(weights * (margins - c)).sum(-1) / np.abs(weights * c).sum(-1)
@@ -209,6 +206,7 @@ def _certify(
         dual_value=lower_bound,
         dual_norm=dual_norm,
         gap=gap,
+        distance=np.ldexp(distance, scaled.unit),
         kkt_residual=kkt,
         violation=violation,
         loose_violation=loose,
@@ -217,6 +215,39 @@ def _certify(
         relative_farkas_residual=np.where(weight > 0, vanishing / weight, 0.0),
         support=support,
     )
+
+
+def _bounded_above(
+    scaled: ScaledConstraints,
+    W: Any,
+    norm: Float[np.ndarray, "instances"],
+    stretch: Float[np.ndarray, "instances"],
+    curable: Bool[np.ndarray, "instances m"],
+    unscaled: Float[np.ndarray, "instances m"],
+    geometry: Geometry,
+) -> tuple[Float[np.ndarray, "instances"], Float[np.ndarray, "instances"]]:
+    """Norms of matrices that meet all constraints, and how far from W they lie.
+
+    Where W meets what scaling does not cure, that is W over the stretch; else a point near W.
+    """
+    upper = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) / np.maximum(stretch, 0.0)
+    upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper * (1 + 4 * _ROUNDING))
+    upper = np.where(np.isnan(upper), np.inf, upper)
+    moved = np.zeros(len(W))
+    for i in np.flatnonzero(np.isfinite(upper) & unscaled.any(-1)):
+        upper[i] = np.inf
+        point = feasible_point(scaled, i, W[i], curable[i])
+        if point is None:
+            continue
+        c = np.where(curable[i], scaled.given[i], 1.0)
+        stretch[i] = min(1.0, 1.0 + (np.where(curable[i], point.slack, 0.0) / c).min())
+        if stretch[i] > 0:
+            upper[i] = point.norm(W[i], geometry) / stretch[i] * (1 + 4 * _ROUNDING)
+            moved[i] = point.distance
+    size = np.sqrt(inner_products(W, W)) + moved
+    with np.errstate(invalid="ignore"):
+        distance = moved + size * np.maximum(1 / stretch - 1, 0.0) * (1 + 1e-9)
+    return upper, np.where(np.isfinite(upper), distance, np.inf)
 
 
 def proven_margins(
@@ -250,11 +281,11 @@ def _margins(
     doubt = 1.1 * (d + e + 4) * _ROUNDING * reach
     small = _is_small(scaled)
     blurred = scaled.positive & (
-        doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.bounds
+        doubt > (_NEGLIGIBLE if small else _NEGLIGIBLE_AT_LARGE) * scaled.given
     )
     for i in np.flatnonzero(blurred.any(-1) & np.isfinite(frobenius)):
         # At large, only what may fall short is worth the time.
-        short = small | (blurred[i] & (margins[i] - doubt[i] < scaled.bounds[i]))
+        short = small | (blurred[i] & (margins[i] - doubt[i] < scaled.given[i]))
         for rows in np.array_split(np.flatnonzero(short), -(-len(short) // _PORTION)):
             exact, rest = extended.bilinear(
                 scaled.left[i, rows], (W[i], np.zeros_like(W[i])), scaled.right[i, rows]
@@ -275,14 +306,17 @@ def evaluate_dual(
     m, d, e = scaled.left.shape[-2], scaled.left.shape[-1], scaled.right.shape[-1]
     parts = geometry.dual_norm_constants(d, e)
     combined = scaled.combine(weights)
-    total = (scaled.bounds * weights).sum(-1)
     sizes = np.abs(weights)
+    low, high = scaled.given_range
+    bounds = np.where(sizes > 0, low, 0.0)
+    total = (bounds * weights).sum(-1)
     dual_norm = geometry.dual_norm(combined)
     doubt = np.zeros(len(weights))
     for norms, constant in _norms_in_parts(scaled, parts):
         doubt += 1.1 * constant * (scaled.depth + 3) * _ROUNDING * (sizes * norms).sum(-1)
     rounding = 1.1 * (scaled.depth + 3) * _ROUNDING * (sizes * scaled.norms).sum(-1)
-    total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(scaled.bounds)).sum(-1)
+    total_doubt = 1.1 * (m + 2) * _ROUNDING * (sizes * np.abs(bounds)).sum(-1)
+    unknown = (sizes * np.where(sizes > 0, high - low, 0.0)).sum(-1) if high is not low else 0.0
     blurred = (doubt > _NEGLIGIBLE * dual_norm) | (total_doubt > _NEGLIGIBLE * total)
     finite = np.isfinite(doubt) & np.isfinite(total_doubt) & _is_small(scaled)
     for i in np.flatnonzero(blurred & finite & (sizes > 0).any(-1)):
@@ -298,9 +332,11 @@ def evaluate_dual(
             error = np.sqrt((pair[1][rows, columns] ** 2).sum()) + left_out
             doubt[i] += constant * np.ldexp(error, shift)
         rounding[i] = np.ldexp(np.sqrt((pair[1] ** 2).sum()) + left_out, shift)
-        exact, rest = extended.inner_product(scaled.bounds[i], unit)
+        exact, rest = extended.inner_product(bounds[i], unit)
         total[i] = np.ldexp(exact, shift)
-        total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m), shift)
+        largest = np.abs(bounds[i]).max(initial=0.0)
+        total_doubt[i] = np.ldexp(np.abs(rest) + 2 * extended.relative_error(m) * largest, shift)
+    total_doubt = total_doubt + unknown
     doubt = doubt + geometry.norm_rounding(d, e) * dual_norm
     return combined, total, dual_norm, doubt, total_doubt, rounding
 

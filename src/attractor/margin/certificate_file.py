@@ -13,7 +13,6 @@ import os
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from jaxtyping import Float
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import (
@@ -27,6 +26,7 @@ from attractor.geometry import (
     singular_value_decomposition,
 )
 from attractor.margin import extended
+from attractor.margin.exact import exact_multipliers
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 from attractor.storage import write_file
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from attractor.margin.solution import Solution
 
 FORMAT = "margin certificate 1"
-_MOST_CONSTRAINTS = 160
-"""So many are combined in five seconds; the time grows faster than the cube of their number."""
-_PRIME = 134217689
-"""The largest below 2^27: products of residues can be added 512 times in 64 bits."""
 
 
 def save_certificate(solution: Solution, path: str | os.PathLike[str]) -> None:
@@ -104,7 +100,7 @@ def _claim(
 ) -> tuple[dict[str, Any], list[int] | None]:
     """The claim, and the integers that prove it if it is infeasibility."""
     if solution.status is Status.INFEASIBLE:
-        exact = exact_multipliers(problem, x)
+        exact = exact_multipliers(problem.left, problem.right, problem.bounds, problem.equality, x)
         if exact is not None:
             return {"kind": "infeasible"}, exact
     # What is proved exactly differs from what the certificate proves by the rounding in both.
@@ -183,151 +179,3 @@ def _factors(matrix: np.ndarray, geometry: Geometry) -> list[Any]:
         ]
     U, s, V = singular_value_decomposition(matrix)
     return [U.T.tolist(), s.tolist(), V.tolist()]
-
-
-def exact_multipliers(
-    problem: MarginProblem, multipliers: Float[np.ndarray, "m"]
-) -> list[int] | None:
-    """Integers with ``sum x_j a_j b_j^T = 0`` and ``sum c_j x_j > 0``, both exactly.
-
-    Rounded multipliers leave a matrix sum of the size of rounding. If the constraints that carry
-    a multiplier do contradict each other as they are stored, the equation has solutions close by;
-    unknowns that it leaves free keep their value.
-
-    Args:
-        problem: The constraints, without an axis of instances.
-        multipliers: Farkas multipliers of working precision.
-
-    Returns:
-        One integer a constraint, not negative on inequalities; None where there is no such
-        contradiction near the multipliers, or where more than 160 constraints carry one.
-    """
-    used = np.flatnonzero((multipliers != 0) & problem.present)
-    if not 0 < used.size <= _MOST_CONSTRAINTS:
-        return None
-    left, left_shift = _integers(problem.left[used])
-    right, right_shift = _integers(problem.right[used])
-    bounds, bound_shift = _integers(problem.bounds[used, None])
-    x, x_shift = _integers(multipliers[used, None])
-    shift = left_shift + right_shift  # rows are 2^shift times the constraints
-    rows = (left[:, :, None] * right[:, None, :]).reshape(used.size, -1)
-    found = _null_vector(rows, _common(x[:, 0], -(x_shift + shift)))
-    if found is None:
-        return None
-    exact = _common(found, shift)
-    if (rows.T @ found).any() or ((exact < 0) & ~problem.equality[used]).any():
-        return None
-    if not sum(_common(bounds[:, 0], -bound_shift) * exact) > 0:
-        return None
-    result = [0] * multipliers.size
-    for j, value in zip(used, exact, strict=True):
-        result[j] = value
-    return result
-
-
-def _integers(rows: Float[np.ndarray, "k n"]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows times ``2^shift`` as arrays of Python's integers, and the shifts."""
-    ratios = [[x.as_integer_ratio() for x in row] for row in rows.tolist()]
-    shifts = [max(q.bit_length() for _, q in row) - 1 for row in ratios]
-    whole = [[(n << shift) // q for n, q in row] for row, shift in zip(ratios, shifts, strict=True)]
-    return np.array(whole, dtype=object).reshape(rows.shape), np.array(shifts, dtype=object)
-
-
-def _common(values: np.ndarray, exponents: np.ndarray) -> np.ndarray:
-    """``values * 2^exponents`` times the power of two that makes all of them integers."""
-    least = min(exponents)
-    return np.array(
-        [v << (e - least) for v, e in zip(values, exponents, strict=True)], dtype=object
-    )
-
-
-def _null_vector(rows: np.ndarray, near: np.ndarray) -> np.ndarray | None:
-    """Integers, near some up to a common factor, that combine rows of integers to zero.
-
-    None if only zeros do, or, hardly ever, if the prime hides it: the answer wants checking.
-    """
-    entries = np.array([entry for entry in rows.T if entry.any()], dtype=object)
-    if not len(entries):
-        return near
-    which, pivots, inverse = _pivots(entries)
-    free = np.setdiff1d(np.arange(len(rows)), pivots)
-    if not free.size:
-        return None
-    found = near.copy()
-    if pivots.size:
-        square = entries[np.ix_(which, pivots)]
-        wanted = -(entries[np.ix_(which, free)] @ near[free])
-        numerators, denominator = _solve(square, inverse, wanted)
-        found[free] *= denominator
-        found[pivots] = numerators
-    return found // math.gcd(*found)
-
-
-def _pivots(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and columns of a largest block with an inverse modulo the prime, and that inverse."""
-    count = entries.shape[1]
-    rest = (entries % _PRIME).astype(np.int64)
-    order = np.arange(len(rest))
-    pivots: list[int] = []
-    for j in range(count):
-        i = len(pivots)
-        candidates = np.flatnonzero(rest[i:, j])
-        if not candidates.size:
-            continue
-        swap, back = [i, i + candidates[0]], [i + candidates[0], i]
-        rest[swap], order[swap] = rest[back], order[back]
-        factors = rest[i + 1 :, j] * pow(int(rest[i, j]), -1, _PRIME) % _PRIME
-        rest[i + 1 :] = (rest[i + 1 :] - factors[:, None] * rest[i]) % _PRIME
-        pivots.append(j)
-    which, columns = order[: len(pivots)], np.array(pivots)
-    return which, columns, _inverse(entries[np.ix_(which, columns)] % _PRIME)
-
-
-def _inverse(square: np.ndarray) -> np.ndarray:
-    """The inverse modulo the prime of a matrix that has one (Gauss and Jordan)."""
-    size = len(square)
-    both = np.concatenate([square.astype(np.int64), np.eye(size, dtype=np.int64)], axis=1)
-    for i in range(size):
-        k = i + np.flatnonzero(both[i:, i])[0]
-        both[[i, k]] = both[[k, i]]
-        both[i] = both[i] * pow(int(both[i, i]), -1, _PRIME) % _PRIME
-        factors = both[:, i].copy()
-        factors[i] = 0
-        both = (both - factors[:, None] * both[i]) % _PRIME
-    return both[:, size:]
-
-
-def _solve(square: np.ndarray, inverse: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, int]:
-    """Numerators, and their denominator, of the exact solution of a system of integers.
-
-    Digits of the solution to the base of the prime, one a step, cost a product with the matrix
-    each (Dixon 1982). Hadamard's bound says how many settle the fractions.
-    """
-    augmented = np.concatenate([square, wanted[:, None]], axis=1)
-    bits = sum((sum(v * v for v in row) or 1).bit_length() // 2 + 1 for row in augmented)
-    value, modulus = np.zeros(len(wanted), dtype=object), 1
-    digits = []
-    for _ in range(2 * bits // (_PRIME.bit_length() - 1) + 2):
-        digit = inverse @ (wanted % _PRIME).astype(np.int64) % _PRIME
-        digits.append(digit.astype(object))
-        wanted = (wanted - square @ digits[-1]) // _PRIME
-    for digit in reversed(digits):
-        value, modulus = value * _PRIME + digit, modulus * _PRIME
-    denominator = 1
-    for entry in value:
-        denominator *= _denominator(entry * denominator % modulus, modulus)
-    numerators = value * denominator % modulus
-    return np.where(2 * numerators > modulus, numerators - modulus, numerators), denominator
-
-
-def _denominator(residue: int, modulus: int) -> int:
-    """The denominator of the fraction of small terms that has that residue (Wang 1981)."""
-    most = math.isqrt(modulus // 2)
-    if min(residue, modulus - residue) <= most:
-        return 1
-    rest, last, factor, before = residue, modulus, 1, 0
-    while rest > most:
-        quotient = last // rest
-        rest, last = last - quotient * rest, rest
-        factor, before = before - quotient * factor, factor
-    return abs(factor)

@@ -14,6 +14,7 @@ from attractor.geometry import Geometry, has_norm_of
 from attractor.geometry.duality import check_duality
 from attractor.margin.batches import Batch, inner_products
 from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
+from attractor.margin.contradiction import proved_multipliers
 from attractor.margin.scaling import ScaledConstraints
 
 Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -97,6 +98,8 @@ def is_of_library(geometry: Geometry) -> bool:
 
 
 _EPS = np.finfo(np.float64).eps
+_NEARLY_VANISHED = 1e-6
+"""Rest of a combination, relative to its terms, from which on exact multipliers are looked for."""
 
 
 def attempt(
@@ -125,7 +128,7 @@ def attempt(
     status = np.full(count, Status.STOPPED_EARLY, dtype=object)
     best: Certificate | None = None
     for method in methods:
-        open_ = np.flatnonzero(status == Status.STOPPED_EARLY)
+        open_ = np.flatnonzero(is_open(status))
         if best is not None and not open_.size:
             break
         part = scaled if open_.size == count else scaled.choose(open_)
@@ -167,11 +170,20 @@ def _try(
     x = np.where(task.scaled.present, x, 0.0)
     W, x = _representable(scaled, W, x)
     certificate = certify_scaled(scaled, W, x, geometry)
-    useless = np.isinf(certificate.value) & np.isfinite(certificate.norm)
-    if useless.any():  # no multiple of W satisfies the constraints
-        W[useless] = np.nan
+    useless = np.isfinite(certificate.norm) & scaled.scalable & ~(certificate.margin > 0)
+    proved = np.zeros(len(W), dtype=bool)
+    for i in np.flatnonzero((np.isnan(certificate.norm) | useless) & (certificate.dual_value > 0)):
+        if certificate.relative_farkas_residual[i] <= _NEARLY_VANISHED:
+            exact = proved_multipliers(scaled, i, x[i])
+            if exact is not None:
+                proved[i], x[i] = True, exact
+    if (useless | proved).any():  # no multiple of W satisfies the constraints
+        W[useless | proved] = np.nan
+        W, x = _representable(scaled, W, x)
         certificate = certify_scaled(scaled, W, x, geometry)
-    return W, x, certificate, status_of(scaled, certificate, geometry, task.tolerance)
+    status = status_of(scaled, certificate, geometry, task.tolerance)
+    status[proved] = Status.INFEASIBLE
+    return W, x, certificate, status
 
 
 def _call(method: Method, task: Task) -> Candidates:
@@ -211,10 +223,15 @@ def _representable(scaled: ScaledConstraints, W: np.ndarray, x: np.ndarray) -> C
     return W, np.where(np.isfinite(x), x, 0.0)  # infinite ones would spoil what others prove
 
 
+def is_open(status: np.ndarray) -> np.ndarray:
+    """Where an answer is neither certified nor known not to exist."""
+    return (status == Status.STOPPED_EARLY) | (status == Status.OUT_OF_REACH)
+
+
 def status_of(
     scaled: ScaledConstraints, certificate: Certificate, geometry: Geometry, tolerance: float
 ) -> np.ndarray:
-    """The status of each instance that a certificate proves.
+    """The status of each instance that a certificate proves, but for a contradiction.
 
     Args:
         scaled: The constraints of a batch.
@@ -236,13 +253,23 @@ def status_of(
         & (certificate.loose_violation <= rounding)
     )
     status = np.full(count, Status.STOPPED_EARLY, dtype=object)
-    status[none & vanishing & (certificate.dual_value > 0)] = Status.INFEASIBLE
+    status[none & vanishing & (certificate.dual_value > 0)] = Status.OUT_OF_REACH
     status[optimal] = Status.OPTIMAL
     return status
 
 
 def _better(new: Certificate, status: np.ndarray, old: Certificate) -> np.ndarray:
-    """Where a new answer proves more than the incumbent, which is not tight enough."""
-    settled = status != Status.STOPPED_EARLY
-    tied = new.gap == old.gap
-    return settled | (new.gap < old.gap) | (tied & (new.dual_value > old.dual_value))
+    """Where a new answer proves more than the incumbent, which is not tight enough.
+
+    Of two that prove no gap, the one that comes nearer to meeting the constraints.
+    """
+    better = ~is_open(status)
+    tied = np.ones(len(status), dtype=bool)
+    for one, other in (
+        (new.gap, old.gap),
+        (new.violation, old.violation),
+        (-new.dual_value, -old.dual_value),
+    ):
+        better |= tied & (one < other)
+        tied &= one == other
+    return better

@@ -23,13 +23,15 @@ class ScaledConstraints(Batch):
 
     A constraint ``<a_j b_j^T, W> >= c_j`` is multiplied by ``2^-shift_j``, and W is measured in
     units of ``2^unit``, so that the largest bound that forces W away from zero lies in [1/2, 1).
-    All factors are powers of two: the scaled problem is the given one, with no rounding. Bounds
-    beyond ``2^-400`` and ``2^400`` of that one are moved there, so that none of them gets lost.
+    All factors are powers of two: the scaled problem is the given one, with no rounding. For
+    solvers, bounds beyond ``2^-400`` and ``2^400`` of that one are moved there, so that none gets
+    lost; what is proved is proved with the given ones.
 
     Attributes:
         left: Scaled ``a``; zero in absent slots, as is everything else.
         right: Scaled ``b``.
-        bounds: Scaled ``c``.
+        bounds: Scaled ``c``, as solvers take it.
+        given: Scaled ``c``, not moved, to the nearest number of these units.
         inequality: True for inequalities that are present.
         equality: True for equalities that are present.
         norms: ``||a_j|| ||b_j||`` of the scaled constraints.
@@ -40,6 +42,7 @@ class ScaledConstraints(Batch):
     left: Float[np.ndarray, "instances m d"]
     right: Float[np.ndarray, "instances m e"]
     bounds: Float[np.ndarray, "instances m"]
+    given: Float[np.ndarray, "instances m"]
     inequality: Bool[np.ndarray, "instances m"]
     equality: Bool[np.ndarray, "instances m"]
     norms: Float[np.ndarray, "instances m"]
@@ -63,11 +66,16 @@ class ScaledConstraints(Batch):
         forcing &= left_norm * right_norm > 0
         unit = np.max(np.where(forcing, exponent, _NO_UNIT), axis=-1, initial=_NO_UNIT)
         unit = np.where(unit > _NO_UNIT, unit, 0)
-        bounds = np.ldexp(mantissa, np.clip(exponent - unit[:, None], -_FARTHEST, _FARTHEST))
+        exponent = exponent - unit[:, None]
+        bounds = given = np.ldexp(mantissa, np.clip(exponent, -_FARTHEST, _FARTHEST))
+        if (abs(exponent) > _FARTHEST).any():
+            with np.errstate(over="ignore"):
+                given = np.ldexp(mantissa, exponent)
         return cls(
             left,
             right,
             bounds,
+            given,
             problem.present & ~problem.equality,
             problem.present & problem.equality,
             left_norm * right_norm,
@@ -101,12 +109,24 @@ class ScaledConstraints(Batch):
         """Whether scaling W up leaves all other constraints as they are: their bounds are zero."""
         return ~(self.present & ~self.positive & (self.bounds != 0)).any(-1)
 
+    @property
+    def given_range(
+        self,
+    ) -> tuple[Float[np.ndarray, "instances m"], Float[np.ndarray, "instances m"]]:
+        """Numbers between which the given bounds lie: they are rounded below the normal numbers."""
+        rounded = (np.abs(self.given) < np.finfo(np.float64).tiny) & (self.bounds != 0)
+        if not rounded.any():
+            return self.given, self.given
+        below, above = np.nextafter(self.given, -np.inf), np.nextafter(self.given, np.inf)
+        return np.where(rounded, below, self.given), np.where(rounded, above, self.given)
+
     def without(self, inactive: Bool[np.ndarray, "instances m"]) -> ScaledConstraints:
         """The same with some slots empty."""
         return ScaledConstraints(
             np.where(inactive[..., None], 0.0, self.left),
             np.where(inactive[..., None], 0.0, self.right),
             np.where(inactive, 0.0, self.bounds),
+            np.where(inactive, 0.0, self.given),
             self.inequality & ~inactive,
             self.equality & ~inactive,
             np.where(inactive, 0.0, self.norms),

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from attractor.errors import Status
 from attractor.margin.large.constraint_generation import keep
 from attractor.margin.large.driver import is_large
-from attractor.margin.methods import Candidates, Method, Task, attempt
+from attractor.margin.methods import Candidates, Method, Task, attempt, is_open
 from attractor.margin.scaling import ScaledConstraints
 
 _MOST_ROUNDS = 30
@@ -55,7 +55,7 @@ def _solve_one(task: Task, methods: tuple[Method, ...]) -> Candidates:
             return nothing
         few = keep(scaled, working)
         W, multipliers, _, status = attempt(few, task.geometry, methods, task.tolerance)
-        if status[0] is Status.STOPPED_EARLY:
+        if is_open(status)[0]:
             return nothing
         x = np.zeros_like(nothing[1])
         x[working] = multipliers[0]

@@ -26,7 +26,7 @@ from attractor.margin.iterates import BestIterates
 from attractor.margin.large.constraint_generation import is_overdetermined
 from attractor.margin.large.driver import is_large, large_methods_of
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
-from attractor.margin.methods import Candidates, Method, Task, attempt
+from attractor.margin.methods import Candidates, Method, Task, attempt, is_open
 from attractor.margin.problem import MarginProblem, derived
 from attractor.margin.scaling import ScaledConstraints
 
@@ -194,7 +194,7 @@ def _solve_joint(
         found = _solve_in(changed, norm, (_solve_jointly,), task.tolerance, methods_of)
         if best is None or found[2].gap[0] < best[2].gap[0]:
             best = np.ldexp(found[0], -np.add.outer(rows, columns)), *found[1:]
-        if found[3][0] is not Status.STOPPED_EARLY:
+        if not is_open(found[3])[0]:
             return np.ldexp(found[0], -np.add.outer(rows, columns)), *found[1:]
     assert best is not None
     return best

@@ -117,7 +117,16 @@ def keep(scaled: ScaledConstraints, working: Bool[np.ndarray, "m"]) -> ScaledCon
         scaled,
         **{
             name: getattr(scaled, name)[:, working]
-            for name in ("left", "right", "bounds", "inequality", "equality", "norms", "shift")
+            for name in (
+                "left",
+                "right",
+                "bounds",
+                "given",
+                "inequality",
+                "equality",
+                "norms",
+                "shift",
+            )
         },
     )
 
