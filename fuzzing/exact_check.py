@@ -17,6 +17,7 @@ import numpy as np
 from fuzzing.exact_numbers import (
     CONTEXT,
     Exact,
+    conjugate,
     dual_of,
     inner,
     matrix_norm,
@@ -376,16 +377,42 @@ def _planted(evidence: Evidence, known: Known) -> list[str]:
 
 
 def _infeasible(evidence: Evidence) -> list[str]:
-    """Whether an answer without a matrix says so; its file is checked for the contradiction."""
-    answer, found = evidence.answer, []
+    """Whether the multipliers contradict, to rounding; the file is checked for exact ones."""
+    answer, problem, found = evidence.answer, evidence.problem, []
     if not np.isnan(answer.W).all():
         found.append("matrix: given, though infeasible")
     if not evidence.total > 0:
         found.append(f"contradiction: bounds add up to {float(evidence.total):.3g}")
+        return found
+    sizes = [abs(CONTEXT.mpf(x)) for x in answer.multipliers.tolist()]
+    weight = CONTEXT.fsum(x * n for x, n in zip(sizes, problem.lengths, strict=True))
+    allowed = 4 * problem.count * CONTEXT.mpf(EPS) * _constant(answer, problem.shape) * weight
+    if evidence.dual_norm > allowed:
+        found.append(
+            f"contradiction: the sum is {float(evidence.dual_norm / weight):.3g} of its terms"
+        )
     found += _bound(evidence)
     if answer.uniqueness != NOT_KNOWN:
         found.append("uniqueness: claimed, though infeasible")
     return found
+
+
+def _constant(answer: Answer, shape: tuple[int, int]) -> Any:
+    """The least k such that the dual norm is at most k times the Frobenius norm."""
+    return _constant_of(answer.family, answer.p, shape)
+
+
+def _constant_of(family: str, p: Any, shape: tuple[int, int]) -> Any:
+    if family in ("maximum", "sum"):
+        each = []
+        for rows, columns, weight, *norm in p:
+            size = rows[1] - rows[0], columns[1] - columns[0]
+            each.append(_constant_of(*norm, size) / CONTEXT.mpf(weight))
+        return CONTEXT.norm(each) if family == "maximum" else max(each)
+    q = conjugate(p)
+    number_of = min(shape) if family == "schatten" else shape[0] * shape[1]
+    inverse = CONTEXT.mpf(0) if q == CONTEXT.inf else 1 / q
+    return CONTEXT.mpf(number_of) ** max(CONTEXT.mpf(0), inverse - CONTEXT.mpf(0.5))
 
 
 def _bound(evidence: Evidence) -> list[str]:

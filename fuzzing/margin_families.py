@@ -558,3 +558,80 @@ def rotations(rng: np.random.Generator, size: int) -> Made:
     signs = np.sign(W[i, j])[kept, None]
     bounds = np.abs(W[i, j])[kept] if rng.random() < 0.5 else 1.0
     return _made(left[i][kept] * signs, right[j][kept], bounds, feasible=W)
+
+
+@_family
+def near_parallel(rng: np.random.Generator, size: int) -> Made:
+    """Two opposite rows but for a part in 2^10 to 2^43, equalities and bounds of either sign."""
+    d, e = _shape(size)
+    m = 2 + size % 5
+    left, right = (_dyadic(x) for x in _rows(rng, m, d, e))
+    apart = 2.0 ** -rng.integers(10, 44) if rng.random() < 0.7 else 10.0 ** -rng.integers(4, 15)
+    left[1] = -left[0] + apart * left[1]
+    right[1] = right[0]
+    W = _dyadic(rng.normal(size=(d, e)), 3)
+    margins = _margins(left, right, W)
+    equality = rng.random(m) < np.where(np.arange(m) < 2, 0.4, 0.2)
+    room = rng.choice([0.0, 2.0**-40, 0.25], size=m)
+    bounds = np.where(equality, margins, margins - room)
+    return _made(left, right, bounds, equality=equality, feasible=W)
+
+
+@_family
+def many_harmless_rows(rng: np.random.Generator, size: int) -> Made:
+    """Two rows that ask for a large matrix, among many that ask for next to nothing."""
+    d = 2 + size % 3
+    many = (30, 100, 200)[size % 3]
+    apart = 2.0 ** -rng.integers(20, 49) if rng.random() < 0.5 else 10.0 ** -rng.integers(6, 15)
+    left = np.zeros((2 + many, d))
+    left[0, 0], left[1, :2] = 1.0, (-1.0, apart)
+    left[2:, 1:] = np.round(rng.uniform(0, 4, size=(many, d - 1)))
+    right = np.ones((2 + many, 1))
+    bounds = np.zeros(2 + many)
+    if rng.random() < 0.5:
+        bounds[:2], second = (1.0, apart - 1.0), 2.0
+    else:
+        bounds[:2], second = 1.0, 4.0 / apart
+    bounds[2:] = -rng.choice([0.0, 1.0], size=many)
+    W = np.zeros((d, 1))
+    W[:2, 0] = 1.0, second
+    if second < 1e300 and apart * second == 4.0:
+        W[0, 0] = 2.0
+    order = rng.permutation(2 + many)
+    return _made(left[order], right[order], bounds[order], feasible=W)
+
+
+@_family
+def columns_apart(rng: np.random.Generator, size: int) -> Made:
+    """Small integers whose columns are scaled by up to 1e-12."""
+    d, e = _shape(size, ((3, 1), (2, 2), (4, 1), (3, 2)))
+    m = 2 + size % 4
+    left = rng.integers(-7, 8, size=(m, d)).astype(float)
+    right = rng.integers(-3, 4, size=(m, e)).astype(float)
+    right[:, 0] = np.where(right.any(1), right[:, 0], 1.0)
+    W = rng.integers(-4, 5, size=(d, e)).astype(float)
+    left = _kept(left, right, W)
+    powers = np.sort(rng.integers(0, 13, size=d)) * (np.arange(d) > 0)
+    scale = 10.0**-powers if rng.random() < 0.5 else 2.0 ** -(3 * powers)
+    W = W / scale[:, None]
+    return _made(left * scale, right, feasible=_scaled_up(left * scale, right, W, 1.0))
+
+
+@_family
+def subnormal_bounds(rng: np.random.Generator, size: int) -> Made:
+    """Bounds below the normal numbers, alone or beside ordinary ones, of either sign."""
+    d, e = _shape(size)
+    m = 4 + size % 6
+    left, right = (_dyadic(x) for x in _rows(rng, m, d, e))
+    W = _dyadic(rng.normal(size=(d, e)))
+    left = _kept(left, right, W)
+    tiny = 10.0 ** rng.uniform(-323, -306, size=m) * rng.choice([1.0, 1.0, -1.0], size=m)
+    every = rng.random() < 0.5
+    bounds = np.where((rng.random(m) < 0.5) | every, tiny, 1.0)
+    equality = np.zeros(m, dtype=bool)
+    equality[0] = rng.random() < 0.2
+    if rng.random() < 0.5:
+        left = left * 2.0 ** -float(rng.integers(400, 500))
+    return _made(
+        left, right, bounds, equality=equality, feasible=_scaled_up(left, right, W, 1e-300)
+    )

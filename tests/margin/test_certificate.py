@@ -97,13 +97,17 @@ def test_moving_off_the_optimum_shows_in_the_gap(seed):
     assert moved.kkt_residual[0] > 1e-7
 
 
-@pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_scaling_off_the_optimum_shows_in_the_gap(factor):
+def test_scaling_off_the_optimum_shows_in_the_gap_or_the_margin():
     problem = random_problem(1, 4, 4, 5)[0]
     solution = solve(problem)
-    moved = certify_one(problem, solution.W * factor, solution.multipliers)
-    assert moved.gap[0] > 0.05
-    assert moved.margin[0] == pytest.approx(factor)
+    longer, shorter = (
+        certify_one(problem, solution.W * factor, solution.multipliers) for factor in (1.1, 0.9)
+    )
+    assert longer.gap[0] > 0.05 and longer.violation[0] == 0
+    # What bounds the optimum is the matrix scaled up, and it is told how far W is from that.
+    assert shorter.gap[0] < 1e-12 and shorter.value[0] == pytest.approx(solution.norm, rel=1e-12)
+    assert shorter.margin[0] == pytest.approx(0.9) and shorter.violation[0] > 0.09
+    assert shorter.distance[0] == pytest.approx(0.1 * solution.norm)
 
 
 def test_a_violated_equality_shows_in_the_gap():
@@ -154,23 +158,24 @@ def test_certificates_survive_extreme_units(scale):
 
 def test_rank_counts_what_the_gap_proves():
     W = np.diag([1.0, 1e-3, 0.0])[None]
-    value = np.linalg.norm(W, axis=(1, 2))
-    assert rank_of(W, value, np.array([1e-12]), Frobenius()).tolist() == [2]
-    assert rank_of(W, value, np.array([1e-5]), Frobenius()).tolist() == [1]
-    assert rank_of(W, np.array([np.inf]), np.array([np.inf]), Frobenius()).tolist() == [-1]
+    value, near = np.linalg.norm(W, axis=(1, 2)), np.zeros(1)
+    assert rank_of(W, value, np.array([1e-12]), near, Frobenius()).tolist() == [2]
+    assert rank_of(W, value, np.array([1e-5]), near, Frobenius()).tolist() == [1]
+    assert rank_of(W, np.array([np.inf]), np.array([np.inf]), near, Frobenius()).tolist() == [-1]
 
 
-def test_the_gap_counts_a_shortfall_that_scaling_cannot_cure():
+def test_the_value_is_of_a_matrix_that_meets_what_scaling_cannot_cure():
     problem = MarginProblem([[1.0], [-1.0]], [[1.0], [1.0]], [1.0, -1.5])
     multipliers = np.array([[1.0, 0.0]])
     short = certify(problem.batched(), np.array([[[1 - 1e-9]]]), multipliers, Frobenius())
-    assert short.gap[0] == pytest.approx(1e-9, rel=1e-3)
+    assert 1 <= short.value[0] <= 1 + 1e-14 and short.violation[0] == pytest.approx(1e-9, rel=1e-6)
+    assert short.distance[0] == pytest.approx(1e-9, rel=1e-6)
     aside = certify(problem.batched(), np.array([[[1 + 1e-12]]]), multipliers, Frobenius())
     assert aside.gap[0] == pytest.approx(1e-12, rel=1e-2)
     third = MarginProblem([[1.0, 0], [0, 1], [0, -1]], np.ones((3, 1)), [1.0, -1, 0.5])
     W = np.array([[[1.0], [-0.5 + 1e-8]]])
     found = certify(third.batched(), W, np.array([[1.0, 0, 0]]), Lp(np.inf))
-    assert found.gap[0] > 5e-9
+    assert found.value[0] == 1 and found.distance[0] == pytest.approx(1e-8, rel=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**400, 2.0**-400])

@@ -17,7 +17,8 @@ from margin_examples import random_problem, thin_problem
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate_file import contents, exact_multipliers
+from attractor.margin import exact
+from attractor.margin.certificate_file import contents
 
 checker = load_checker()
 
@@ -68,7 +69,7 @@ def test_the_gap_claimed_is_that_of_the_solution_and_rounding():
     for problem in (inequalities(3), mixed(3)):
         solution = solve(problem)
         claim = contents(solution)["claim"]
-        assert solution.gap <= claim["gap"] <= solution.gap + 2e-13
+        assert solution.gap <= claim["gap"] <= solution.gap + 4e-13
 
 
 def test_batches_are_refused_and_their_instances_are_not(tmp_path):
@@ -134,7 +135,7 @@ def test_solutions_below_the_normal_numbers(seed):
 
 def test_a_contradiction_of_rounded_data_is_claimed_as_the_bound_it_is():
     solution = solve(thin_problem(1e-15, 0, 20, 6))
-    assert solution.status is Status.INFEASIBLE
+    assert solution.status is Status.OUT_OF_REACH
     assert exact_multipliers(solution.problem, solution.multipliers) is None
     file = through_json(contents(solution))
     assert file["claim"]["kind"] == "lower bound"
@@ -148,6 +149,11 @@ def test_stopped_early_claims_the_gap_that_is_left():
     file = through_json(contents(solution))
     assert file["claim"]["gap"] == pytest.approx(solution.gap)
     assert checker.verify(file)
+
+
+def exact_multipliers(problem, multipliers):
+    arrays = problem.left, problem.right, problem.bounds, problem.equality
+    return exact.exact_multipliers(*arrays, multipliers)
 
 
 @given(st.integers(0, 2**20), st.integers(1, 3), st.integers(1, 3))
@@ -189,5 +195,5 @@ def test_exact_multipliers_are_none_where_there_is_no_contradiction():
     assert exact_multipliers(problem, np.array([1.0, 1.0, 0.0])) is None  # 0 >= 0 only
     assert exact_multipliers(problem, np.array([1.0, 0.0, 1.0])) is None  # rows do not cancel
     assert exact_multipliers(problem, np.zeros(3)) is None
-    many = MarginProblem(np.ones((200, 1)), np.ones((200, 1)))
-    assert exact_multipliers(many, np.ones(200)) is None  # more than is worth the time
+    many = MarginProblem(np.ones((700, 1)), np.ones((700, 1)))
+    assert exact_multipliers(many, np.ones(700)) is None  # more than is worth the time

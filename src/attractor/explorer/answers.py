@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _WORDS = {
     Status.OPTIMAL: "solved",
     Status.INFEASIBLE: "infeasible",
+    Status.OUT_OF_REACH: "not converged",
     Status.STOPPED_EARLY: "not converged",
 }
 """What a page calls the ends of margin problems."""

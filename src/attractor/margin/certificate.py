@@ -363,11 +363,13 @@ def rank_of(
     W: Float[np.ndarray, "instances d e"],
     value: Float[np.ndarray, "instances"],
     gap: Float[np.ndarray, "instances"],
+    distance: Float[np.ndarray, "instances"],
     geometry: Geometry,
 ) -> Int[np.ndarray, "instances"]:
     """Number of singular values of W that the exact solution is proved to have; -1 if unknown.
 
-    A singular value counts when it exceeds the largest one of ``W - W*`` that the gap allows.
+    A singular value counts when it exceeds the largest one of ``W - W*`` that the gap, and the
+    distance of W from the matrix of that value, allow.
     """
     rank = np.full(len(W), -1)
     for i in np.flatnonzero(np.isfinite(value) & np.isfinite(gap)):
@@ -376,8 +378,9 @@ def rank_of(
             rank[i] = 0
             continue
         values = np.linalg.svd(W[i] / scale, compute_uv=False)
-        distance = geometry.distance_to_solution(float(value[i] / scale), float(gap[i]))
+        apart = geometry.distance_to_solution(float(value[i] / scale), float(gap[i]))
+        apart += float(distance[i] / scale)
         rounding = 4 * max(W.shape[-2:]) * _ROUNDING * values[0]
-        if not np.isnan(distance):
-            rank[i] = (values > max(distance, rounding)).sum()
+        if not np.isnan(apart):
+            rank[i] = (values > max(apart, rounding)).sum()
     return rank

@@ -103,8 +103,10 @@ def label_support(solution: Solution) -> Bool[np.ndarray, "*instances sequence q
     column = Frobenius() if solution.geometry.unitarily_invariant else solution.geometry
     certificate = solution.certificate
     distance = [
-        column.distance_to_solution(float(value), float(gap))
-        for value, gap in zip(certificate.value, certificate.gap, strict=True)
+        column.distance_to_solution(float(value), float(gap)) + float(apart)
+        for value, gap, apart in zip(
+            certificate.value, certificate.gap, certificate.distance, strict=True
+        )
     ]
     slack = problem.margins(solution.W.reshape(len(problem), *problem.shape)) - problem.bounds
     with np.errstate(invalid="ignore"):  # no distance is known where nothing was solved

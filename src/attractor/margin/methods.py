@@ -179,7 +179,7 @@ def _try(
                 proved[i], x[i] = True, exact
     if (useless | proved).any():  # no multiple of W satisfies the constraints
         W[useless | proved] = np.nan
-        W, x = _representable(scaled, W, x)
+        x[proved] = _representable(scaled, W, x)[1][proved]
         certificate = certify_scaled(scaled, W, x, geometry)
     status = status_of(scaled, certificate, geometry, task.tolerance)
     status[proved] = Status.INFEASIBLE

@@ -101,6 +101,7 @@ def _certified(
     solved = np.isfinite(certificate.value) & np.isfinite(certificate.gap)
     value = np.ldexp(np.where(solved, certificate.value, 0.0), -scaled.unit)
     gap = np.where(solved, certificate.gap, 0.0)
+    apart = np.ldexp(np.where(solved, certificate.distance, 0.0), -scaled.unit)[:, None]
     sigma, weights = scaled.scale(W, multipliers)
     with np.errstate(all="ignore"):  # of contradictions, whose sums vanish
         combined, _, dual_norm, doubt, *_ = evaluate_dual(scaled, weights, Nuclear())
@@ -116,7 +117,7 @@ def _certified(
     bound = (gap * value)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         tail = np.where(bound > 0, bound / separation, 0.0)
-    least = np.maximum(_ABOVE_TAIL * tail, (_ABOVE_ROOT * value * np.sqrt(gap))[:, None])
+    least = np.maximum(_ABOVE_TAIL * tail, (_ABOVE_ROOT * value * np.sqrt(gap))[:, None]) + apart
     certain = solved[:, None] & (sigma > least) & (tau > 1 - _UNIT)
     size = tau.shape[-1]
     largest = np.where(certain.any(-1), size - np.argmax(certain[:, ::-1], axis=-1), 0)

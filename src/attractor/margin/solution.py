@@ -35,10 +35,10 @@ class Solution(Plotted, Summary):
     problem alone. Without an axis of instances they are scalars.
 
     Attributes:
-        W: The matrix, ``(*instances, d, e)``; NaN where the problem is infeasible.
+        W: The matrix, ``(*instances, d, e)``; NaN where none was found.
         multipliers: ``(*instances, m)``, zero in empty slots. Scaled so that
             ``||sum_j lambda_j a_j b_j^T||_dual = 1`` up to rounding; where infeasible, so that
-            ``sum_j c_j lambda_j = 1`` while the matrix sum vanishes.
+            ``sum_j c_j lambda_j = 1``, and those whose matrix sum vanishes lie within rounding.
         status: A Status, or an object array of them.
         problem: The constraints.
         geometry: The norm.
@@ -77,10 +77,10 @@ class Solution(Plotted, Summary):
 
     @property
     def value(self) -> Any:
-        """Norm of W once no margin is short: an upper bound on the optimum; else infinite.
+        """Norm of a matrix proved to meet every constraint exactly: a bound on the optimum.
 
-        Equalities, and bounds other than zero beside them, are met to rounding and not exactly:
-        what that can be worth is counted in ``gap``.
+        It is a multiple of W, or where scaling cannot make W meet the constraints, a matrix close
+        to it. Infinite where none is proved.
         """
         return self._get("value")
 
@@ -106,7 +106,7 @@ class Solution(Plotted, Summary):
 
     @property
     def gap(self) -> Any:
-        """``(value - dual value) / value``, rounding included; infinite where W is no solution."""
+        """``(value - dual value) / value``, both proved; infinite where no value is known."""
         return self._get("gap")
 
     @property
@@ -146,7 +146,7 @@ class Solution(Plotted, Summary):
             return self.rank_evidence.rank
         c = self.certificate
         W = self.W if self._batched else self.W[None]
-        rank = rank_of(W, c.value, c.gap, self.geometry)
+        rank = rank_of(W, c.value, c.gap, c.distance, self.geometry)
         return rank if self._batched else int(rank[0])
 
     @property
@@ -290,7 +290,7 @@ class Solution(Plotted, Summary):
                 rows += [("norm at least", f"{self.norm_lower_bound:.4g}")]
             if conflict.size:
                 rows += [
-                    ("certificate", f"Farkas multipliers, residual {self.farkas_residual:.1e}"),
+                    ("certificate", "Farkas multipliers, within rounding of exact ones"),
                     ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
                 ]
             return title, rows
@@ -299,7 +299,7 @@ class Solution(Plotted, Summary):
             ("norm", f"{self.norm:.10g}"),
             ("lower bound", f"{self.dual_value:.10g}"),
             ("smallest margin", f"{self.margin:.10g}"),
-            ("relative gap", f"{self.gap:.1e}"),
+            *_gap_in_words(self),
             ("KKT residual", f"{self.kkt_residual:.1e}"),
             ("support", f"{support} of {int(problem.constraints)} constraints"),
             ("rank", _rank_in_words(self)),
@@ -320,12 +320,13 @@ class Solution(Plotted, Summary):
             ("geometry", self.geometry.name),
             ("status", ", ".join(f"{name}: {count}" for name, count in counts.most_common())),
         ]
-        solved = np.isfinite(self.value)
+        solved = np.isfinite(self.norm)
         if solved.any():
             norms, gaps = self.norm[solved], self.gap[solved]
+            known = f"worst {gaps.max():.1e}" if np.isfinite(gaps).all() else "not known of all"
             rows += [
                 ("norm", f"{norms.min():.4g} to {norms.max():.4g}, median {np.median(norms):.4g}"),
-                ("relative gap", f"worst {gaps.max():.1e}"),
+                ("relative gap", known),
             ]
         return f"Solutions of {len(problem)} margin problems", rows
 
@@ -360,6 +361,14 @@ class Solution(Plotted, Summary):
 def texts_of(status: Any) -> Any:
     """Statuses as texts: an array of them, or one."""
     return np.vectorize(str, otypes=[str])(np.asarray(status, dtype=object))[()]
+
+
+def _gap_in_words(solution: Solution) -> Rows:
+    """The relative gap; where it is not known, by how much W misses a constraint."""
+    if np.isfinite(solution.gap):
+        return [("relative gap", f"{solution.gap:.1e}")]
+    violation = float(solution.certificate.violation[0])
+    return [("relative gap", "not known"), ("largest violation", f"{violation:.1e}")]
 
 
 def _rank_in_words(solution: Solution) -> str:

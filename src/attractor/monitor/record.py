@@ -31,6 +31,7 @@ class RecordStatus(enum.StrEnum):
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
+    OUT_OF_REACH = "out of reach"
     STOPPED_EARLY = "stopped early"
     UNDECIDED = "nothing to separate"
     NOT_FINITE = "not finite"
@@ -48,6 +49,7 @@ class RecordStatus(enum.StrEnum):
 _MESSAGES = {
     RecordStatus.OPTIMAL: "Compared with the certified solution for the tokens selected.",
     RecordStatus.INFEASIBLE: "No matrix separates the tokens selected from the others; certified.",
+    RecordStatus.OUT_OF_REACH: "No solution was found; none has a norm below the lower bound.",
     RecordStatus.STOPPED_EARLY: "No solution was certified to the tolerance; see its gap.",
     RecordStatus.UNDECIDED: "Every query has one token, or ties among all of its tokens.",
     RecordStatus.NOT_FINITE: "The matrix or the tokens hold NaN or infinity.",

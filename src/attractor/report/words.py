@@ -136,15 +136,27 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
     if solution.status is Status.INFEASIBLE:
         return (
             f"No matrix selects {about}, in any norm: {solution.conflict.size} of its constraints "
-            f"contradict each other. The certificate is their Farkas multipliers, exact to "
-            f"{solution.farkas_residual:.1e}."
+            "contradict each other. The certificate is their Farkas multipliers: exact ones are "
+            "proved to lie within rounding of these."
         )
     article = "an" if kind.startswith("l_") else "a"
     bound = f"{article} {kind} norm of at least {solution.norm_lower_bound:.2g}"
+    if solution.status is Status.OUT_OF_REACH:
+        return (
+            f"Whether a matrix selects {about} is not known: none was found, and any that does has "
+            f"{bound}."
+        )
+    left = f"the relative gap left is {solution.gap:.1e}"
+    if not np.isfinite(solution.gap):
+        left = f"its gap is not known, the largest violation {_violation(solution):.1e}"
     return (
         f"Whether a matrix selects {about} was not settled to the accuracy required: "
-        f"{solution.status.message} It has {bound}; the relative gap left is {solution.gap:.1e}."
+        f"{solution.status.message} It has {bound}; {left}."
     )
+
+
+def _violation(solution: Solution) -> float:
+    return float(solution.certificate.violation[0])
 
 
 def training_sentences(verdict: Verdict) -> list[str]:

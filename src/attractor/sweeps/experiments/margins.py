@@ -22,7 +22,7 @@ from attractor.sweeps.experiments.parameters import (
 from attractor.sweeps.experiments.token_data import check_sizes, draw_tokens, token_parameters
 from attractor.sweeps.grid import Grid
 
-STATUSES = (Status.OPTIMAL, Status.INFEASIBLE, Status.STOPPED_EARLY)
+STATUSES = (Status.OPTIMAL, Status.INFEASIBLE, Status.STOPPED_EARLY, Status.OUT_OF_REACH)
 """How a margin problem ends, in the order of the numbers that measures have."""
 
 PARAMETERS = {
