@@ -16,8 +16,7 @@ from margin_examples import random_problem, thin_problem
 
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
-from attractor.margin import MarginProblem, solve
-from attractor.margin import exact
+from attractor.margin import MarginProblem, exact, solve
 from attractor.margin.certificate_file import contents
 
 checker = load_checker()
