@@ -17,6 +17,7 @@ from attractor.geometry import (
 )
 from attractor.margin.blocks.methods import solve_by_blocks
 from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
+from attractor.margin.frobenius.exact_active_set import solve_exactly
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.linear.methods import (
@@ -35,7 +36,12 @@ from attractor.margin.methods import (
 from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
 from attractor.margin.smooth.methods import solve_by_aggressive_newton, solve_by_conservative_newton
 
-_FROBENIUS = (solve_by_block_pivoting, solve_by_least_distance, solve_by_active_set)
+_FROBENIUS = (
+    solve_by_block_pivoting,
+    solve_by_least_distance,
+    solve_by_active_set,
+    solve_exactly,
+)
 _LINEAR_PROGRAMS = (
     solve_by_linear_programming,
     solve_by_conservative_linear_programming,
