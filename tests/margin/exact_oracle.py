@@ -45,7 +45,9 @@ def _smallest_by_enumeration(rows, bounds):
             x = _solve(block, [bounds[i] for i in support])
             if x is None or min(x, default=0) < 0:
                 continue
-            margins = (sum(gram[i][j] * y for j, y in zip(support, x, strict=True)) for i in range(m))
+            margins = (
+                sum(gram[i][j] * y for j, y in zip(support, x, strict=True)) for i in range(m)
+            )
             if all(margin >= c for margin, c in zip(margins, bounds, strict=True)):
                 return _root(sum(bounds[j] * y for j, y in zip(support, x, strict=True)))
     return math.inf

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from attractor.margin.ill_conditioned.rounded_multipliers import exact_rows, round_multipliers
+from attractor.margin.exact_elimination import eliminate
+from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task
 from attractor.margin.scaling import ScaledConstraints
 
@@ -29,7 +30,11 @@ def solve_exactly(task: Task) -> Candidates:
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     for i in range(len(W)):
         count = int(scaled.nonzero[i].sum())
-        if count <= _MOST and min(count, W[i].size) <= _MOST_ACTIVE and not scaled.impossible[i].any():
+        if (
+            count <= _MOST
+            and min(count, W[i].size) <= _MOST_ACTIVE
+            and not scaled.impossible[i].any()
+        ):
             W[i], x[i] = _solve(scaled, i)
     return W, x
 
@@ -48,7 +53,7 @@ def _solve(scaled: ScaledConstraints, i: int) -> tuple[np.ndarray, np.ndarray]:
         size = math.hypot(*W.ravel())
     x = np.zeros(scaled.bounds.shape[-1])
     if size:
-        x[slots] = round_multipliers(rows, [y / Fraction(size) for y in exact])
+        x[slots] = round_together(rows, [y / Fraction(size) for y in exact])
     return W, x
 
 
@@ -95,18 +100,10 @@ def _active_set(
 
 
 def _solution(table: list[list[int]]) -> list[Fraction]:
-    """The solution of a positive definite system of whole numbers, its right side the last column.
-
-    No step leaves a fraction (Bareiss 1968).
-    """
+    """Solves a positive definite system of whole numbers, its right side the last column."""
     last = 1
     for k in range(len(table)):
-        row, pivot = table[k], table[k][k]
-        for i, other in enumerate(table):
-            if i != k:
-                pairs = zip(other, row, strict=True)
-                table[i] = [(pivot * y - other[k] * z) // last for y, z in pairs]
-        last = pivot
+        last = eliminate(table, k, k, last)
     return [Fraction(row[-1], last) for row in table]
 
 

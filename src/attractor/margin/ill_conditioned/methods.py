@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin import extended
@@ -24,6 +25,7 @@ from attractor.margin.ill_conditioned.centering import centered, longest_step
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.graph import Graph, Point, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
+from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task, attempt, methods_for
 from attractor.margin.reduction import reduce_to_spans
 
@@ -35,6 +37,8 @@ _ROUNDING = np.finfo(np.float64).eps
 _TINY = 1e-4
 """Bounds that are tiny, beside the sizes of the numbers that make up a margin."""
 _ROUNDS = 3
+_LOST = 1e-12
+"""Part of the sum of multipliers that may be lost to their rounding."""
 FIRST_AREA = 0.2
 _LAST_AREA = 1e-13
 _MOST_STEPS, _LINGERING, _PATIENCE = 150, 6, 20
@@ -94,7 +98,7 @@ def _solve(task: Task) -> tuple[Float[np.ndarray, "d e"], Float[np.ndarray, "m"]
         for point, iterate in path:
             held = ~constraints.inequality | (path.ratio() < initial)
             W = unit * _corrected(constraints, inner, left @ point.W @ right.T, held)
-            gap, x = _certified(task, W, constraints.slots, iterate.x[0])
+            gap, x = _certified(task, W, constraints, iterate.x)
             if gap < least:
                 least, found = gap, (W, x)
             if least <= task.tolerance / 2:
@@ -169,17 +173,26 @@ def _corrected(
 
 
 def _certified(
-    task: Task,
-    W: Float[np.ndarray, "d e"],
-    slots: Int[np.ndarray, "n"],
-    multipliers: Float[np.ndarray, "n"],
+    task: Task, W: Float[np.ndarray, "d e"], constraints: Constraints, multipliers: extended.Pair
 ) -> tuple[float, Float[np.ndarray, "m"]]:
     """The gap that is proved, and the multipliers it is proved with."""
-    scaled = task.scaled
     x = np.zeros_like(task.multipliers)
-    x[0, slots] = multipliers
-    x /= task.geometry.dual_norm(scaled.combine(x))[:, None]
-    return float(certify_scaled(scaled, W[None], x, task.geometry).gap[0]), x[0]
+    M = constraints.combine_exactly(multipliers)[0]
+    x[0, constraints.slots] = _rounded(constraints, multipliers, float(task.geometry.dual_norm(M)))
+    return float(certify_scaled(task.scaled, W[None], x, task.geometry).gap[0]), x[0]
+
+
+def _rounded(
+    constraints: Constraints, multipliers: extended.Pair, size: float
+) -> Float[np.ndarray, "n"]:
+    """Multipliers over a size, together where each by itself loses much of their sum."""
+    x = multipliers[0] / size
+    M, kept = (constraints.combine_exactly(y)[0] for y in (multipliers, (x, np.zeros_like(x))))
+    if np.abs(M - size * kept).max() <= _LOST * np.abs(M).max():
+        return x
+    pairs = zip(*(part.tolist() for part in multipliers), strict=True)
+    exact = [(Fraction(high) + Fraction(low)) / Fraction(size) for high, low in pairs]
+    return round_together(exact_rows(constraints.left, constraints.right), exact)
 
 
 @dataclass(frozen=True)

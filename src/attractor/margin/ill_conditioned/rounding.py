@@ -1,16 +1,18 @@
-"""Multipliers rounded so that what they combine the constraints to changes least.
+"""Numbers rounded together, so that the sum of vectors that they weigh changes least.
 
 Where entries of constraints differ by many orders of magnitude, multipliers are large and nearly
 cancel one another. The nearest floating-point numbers then miss the small sum by far more than
 its rounding. Those on the grid of floating point whose sum is near are a close vector of a
-lattice, found by lattice reduction (Lenstra, Lenstra and Lovasz 1982; Babai 1986).
+lattice, found by lattice reduction (Lenstra, Lenstra and Lovasz 1982; Babai 1986). The entries of
+a matrix, whose sums are the margins, are no different.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,8 +21,6 @@ _MOST = 16
 """Multipliers that are rounded together; more take too long."""
 _BITS = 160
 """Of the largest entry of the lattice that are kept."""
-_SHIFT = 64
-"""Binary places by which a unit of a multiplier counts for less than what it moves."""
 
 
 def exact_rows(
@@ -33,43 +33,55 @@ def exact_rows(
     ]
 
 
-def round_multipliers(
-    rows: Sequence[Sequence[Fraction]], multipliers: Sequence[Fraction]
+def round_together(
+    rows: Sequence[Sequence[Fraction]], numbers: Sequence[Fraction], reach: int = 50
 ) -> Float[np.ndarray, "m"]:
-    """Floating-point numbers near the multipliers, whose ``sum_j x_j rows_j`` is near theirs.
+    """Floating-point numbers near the given ones, whose sum is near a multiple of theirs.
 
     Args:
-        rows: The constraints.
-        multipliers: The multipliers; where one is zero it stays so.
+        rows: Vectors, summed with the numbers as weights. An entry of the sum that matters less
+            is smaller in all of them.
+        numbers: The numbers; where one is zero it stays so.
+        reach: Binary logarithm of how many times its rounding a number may move for the sum.
     """
-    nearest = np.array([float(x) for x in multipliers])
-    held = np.flatnonzero(nearest)
+    nearest = np.array([float(x) for x in numbers])
+    held = np.flatnonzero(nearest).tolist()
     if not 0 < len(held) <= _MOST:
         return nearest
     # Twice the spacing, so that a larger number is a multiple as well.
     spacing = [2 * Fraction(math.ulp(nearest[j])) for j in held]
-    count = [round(multipliers[j] / unit) for j, unit in zip(held, spacing, strict=True)]
+    exact = [numbers[j] / unit for j, unit in zip(held, spacing, strict=True)]
+    count = [round(x) for x in exact]
     vectors = [[unit * f for f in rows[j]] for j, unit in zip(held, spacing, strict=True)]
-    rest = [
-        sum((multipliers[j] - n * unit) * rows[j][k] for j, n, unit in zip(held, count, spacing))
-        for k in range(len(rows[0]))
-    ]
-    moves = _closest(vectors, rest)
+    moves = _closest(vectors, exact, count, reach)
     rounded = nearest.copy()
     rounded[held] = [float((n + k) * u) for n, k, u in zip(count, moves, spacing, strict=True)]
     return rounded if (rounded * nearest >= 0).all() else nearest
 
 
-def _closest(vectors: list[list[Fraction]], target: list[Fraction]) -> list[int]:
-    """Whole numbers with which vectors add up to nearly the target."""
-    size, n = max(abs(entry) for vector in vectors for entry in vector), len(vectors)
-    scale, weight = Fraction(2**_BITS) / size, 2 ** (_BITS - _SHIFT)
+def _closest(
+    vectors: list[list[Fraction]], exact: list[Fraction], count: list[int], reach: int
+) -> list[int]:
+    """Whole numbers to add to a count, so that vectors add up to nearly the exact sum."""
+    n, size = len(vectors), max(abs(entry) for vector in vectors for entry in vector)
+    if not size:
+        return [0] * n
+    columns = [*zip(*vectors, strict=True)]
+    total = [_dot(exact, column) for column in columns]
+    rest = [y - _dot(count, column) for y, column in zip(total, columns, strict=True)]
+    square = _dot(total, total)
+    scale, weight = Fraction(2**_BITS) / size, 2 ** (_BITS - reach)
+
+    def across(vector: list[Fraction]) -> list[int]:
+        """A vector less its part along the total, as multiples of the sum are as good."""
+        share = _dot(vector, total) / square if square else Fraction(0)
+        return [round(scale * (x - share * y)) for x, y in zip(vector, total, strict=True)]
+
     lattice = _Lattice()
     for i, vector in enumerate(vectors):
-        numbers = [weight * (i == k) for k in range(n)]
-        lattice.insert([round(scale * entry) for entry in vector] + numbers)
-    lattice.append([round(scale * entry) for entry in target] + [0] * n)
-    return [-number // weight for number in lattice.vectors[-1][len(target) :]]
+        lattice.insert(across(vector) + [weight * (i == k) for k in range(n)])
+    lattice.append(across(rest) + [0] * n)
+    return [-number // weight for number in lattice.vectors[-1][len(total) :]]
 
 
 class _Lattice:
@@ -114,7 +126,7 @@ class _Lattice:
     def _orthogonal(self, product: int, first: list[int], second: list[int]) -> int:
         """A product of two vectors less what those before them have of it, times a determinant."""
         before = self._determinants
-        for i, (x, y) in enumerate(zip(first, second)):
+        for i, (x, y) in enumerate(zip(first, second, strict=False)):
             product = (before[i + 1] * product - x * y) // before[i]
         return product
 
@@ -130,5 +142,5 @@ class _Lattice:
         return self.vectors.pop()
 
 
-def _dot(a: Sequence[int], b: Sequence[int]) -> int:
+def _dot(a: Iterable[Any], b: Iterable[Any]) -> Any:
     return sum(x * y for x, y in zip(a, b, strict=True))
