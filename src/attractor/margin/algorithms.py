@@ -39,8 +39,8 @@ from attractor.margin.methods import (
 from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
 from attractor.margin.smooth.methods import solve_by_aggressive_newton, solve_by_conservative_newton
 
-_AGREE = 1e-9
-"""Relative difference of two dual norms that are the same."""
+_AGREE = 1e-3
+"""Distance of a dual norm from one that is left as it is."""
 _FROBENIUS = (
     solve_by_block_pivoting,
     solve_by_least_distance,
@@ -90,7 +90,7 @@ def solve_in_frobenius(task: Task) -> Candidates:
     scaled = task.scaled
     W, x, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
     size = task.geometry.dual_norm(scaled.combine(x))
-    # Where sizes agree, as those of a column do, a division would only round.
+    # Multipliers that were rounded together are not to be rounded again where norms agree.
     solved = ~(W != W).any((-1, -2)) & (size > 0) & (np.abs(size - 1) > _AGREE)
     x[solved] /= size[solved, None]
     return W, x

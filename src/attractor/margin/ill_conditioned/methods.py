@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin import extended
 from attractor.margin.certificate import certify_scaled
-from attractor.margin.ill_conditioned.centering import centered, longest_step
+from attractor.margin.ill_conditioned.centering import centered, longest_step, times
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.graph import Graph, Point, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
@@ -167,7 +167,7 @@ def _corrected(
     rows = np.where(held[:, None], inner.rows, 0.0)
     factor = OrthogonalFactor.of(rows, np.where(held, 0.0, 1.0))
     for _ in range(_ROUNDS):
-        short = np.where(held, constraints.shortfall(goal, W), 0.0)
+        short = np.where(held, constraints.shortfall(goal, (W, np.zeros_like(W))), 0.0)
         W = W + constraints.combine(factor.solve(short))
     return W
 
@@ -274,7 +274,9 @@ class InteriorPath:
         high, low = self._constraints.combine_exactly(iterate.x)
         goal = self._constraints.bounds + iterate.s
         return _Evaluation(
-            point, (high - point.M) + low, self._constraints.shortfall(goal, point.W)
+            point,
+            (high - point.M) + low,
+            self._constraints.shortfall(goal, (point.W, np.zeros_like(point.W))),
         )
 
     def ratio(self) -> Float[np.ndarray, "m"]:
@@ -305,17 +307,18 @@ class InteriorPath:
         center = np.where(inequality, self._unit * self.area / x - iterate.s, 0.0)
         # ds and dM eliminated: a system in the multipliers, solved by its orthogonal factor.
         moved = constraints.rows @ point.move(evaluation.off).ravel()
-        dx = OrthogonalFactor.of(point.root(), ratio).solve(evaluation.short + center - moved)
-        ds = np.where(inequality, center - ratio * dx, 0.0)
-        dM = constraints.combine(dx) + evaluation.off
+        goal = evaluation.short + center - moved
+        dx = self._solve(OrthogonalFactor.of(point.root(), ratio), point, goal)
+        ds = np.where(inequality, center - ratio * dx[0], 0.0)
+        dM = constraints.combine_exactly(dx)[0] + evaluation.off
         dZ = self._graph.coordinate(point.move(dM), dM)
-        length = longest_step(inequality, (x, dx), (iterate.s, ds), _REACH)
+        length = longest_step(inequality, (x, dx[0]), (iterate.s, ds), _REACH)
         # Shortened until the residual, in the metric of the old iterate, falls enough.
         before, trials = self._residual, 0
         while True:
             trial = Iterate(
                 iterate.Z + length * dZ,
-                extended.add(iterate.x, length * dx, 0.0),
+                extended.add(iterate.x, *times(length, dx)),
                 iterate.s + length * ds,
             )
             after, trials = self._measure(self._evaluate(trial)), trials + 1
@@ -325,3 +328,18 @@ class InteriorPath:
             length *= _SHORTER
         self._iterate, self._residual = trial, after
         return length
+
+    def _solve(
+        self, factor: OrthogonalFactor, point: Point, goal: Float[np.ndarray, "m"]
+    ) -> extended.Pair:
+        """Changes of multipliers that change margins and slacks by a goal, refined.
+
+        They nearly cancel one another, as the multipliers do, and are carried as they are.
+        """
+        ratio, zero = self.ratio(), np.zeros_like(goal)
+        dx, rest = (zero, zero), goal
+        for _ in range(_ROUNDS):
+            dx = extended.add(dx, factor.solve(rest), 0.0)
+            dM = self._constraints.combine_exactly(dx)[0]
+            rest = goal - self._constraints.rows @ point.move(dM).ravel() - ratio * dx[0]
+        return dx
