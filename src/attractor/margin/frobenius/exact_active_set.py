@@ -8,6 +8,7 @@ but the answer.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -28,32 +29,30 @@ def solve_exactly(task: Task) -> Candidates:
     """Candidates by the dual active-set method, one instance at a time; none for large ones."""
     scaled = task.scaled
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
-    for i in range(len(W)):
-        count = int(scaled.nonzero[i].sum())
-        if (
-            count <= _MOST
-            and min(count, W[i].size) <= _MOST_ACTIVE
-            and not scaled.impossible[i].any()
-        ):
-            W[i], x[i] = _solve(scaled, i)
+    count = scaled.nonzero.sum(-1)
+    suited = (count > 0) & (count <= _MOST) & (np.minimum(count, W[0].size) <= _MOST_ACTIVE)
+    for i in np.flatnonzero(suited & ~scaled.impossible.any(-1)):
+        with contextlib.suppress(OverflowError):  # too large for floating point is no answer
+            W[i], x[i] = _solve(scaled, i, W[i])
     return W, x
 
 
-def _solve(scaled: ScaledConstraints, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of one instance, or Farkas multipliers."""
+def _solve(scaled: ScaledConstraints, i: int, nothing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The solution of one instance, or nothing and Farkas multipliers."""
+    W, x = nothing, np.zeros(scaled.bounds.shape[-1])
     slots = np.flatnonzero(scaled.nonzero[i])
     rows = exact_rows(scaled.left[i, slots], scaled.right[i, slots])
     bounds = [Fraction(c) for c in scaled.bounds[i, slots].tolist()]
     exact, contradictory = _active_set(rows, bounds, scaled.inequality[i, slots].tolist())
-    W, x = np.full_like(scaled.combine(np.zeros_like(scaled.bounds))[i], np.nan), np.zeros(0)
-    size: float = max(map(abs, exact), default=Fraction(0))
+    size = max(map(abs, exact))
     if not contradictory:
-        columns = zip(*rows, strict=True)
-        W = np.array([float(_dot(exact, column)) for column in columns]).reshape(W.shape)
-        size = math.hypot(*W.ravel())
-    x = np.zeros(scaled.bounds.shape[-1])
+        entries = [float(_dot(exact, column)) for column in zip(*rows, strict=True)]
+        W, size = (
+            np.reshape(entries, nothing.shape),
+            Fraction(math.hypot(*entries)),
+        )
     if size:
-        x[slots] = round_together(rows, [y / Fraction(size) for y in exact])
+        x[slots] = round_together(rows, [y / size for y in exact])
     return W, x
 
 
@@ -65,18 +64,22 @@ def _active_set(
     Each step adds a violated constraint and drops those whose multiplier it drives to zero
     (Goldfarb and Idnani 1983). Equalities come first, and stay.
     """
-    unit = max((f.denominator for row in rows for f in row), default=1)  # a power of two
+    unit = max(f.denominator for row in rows for f in row)  # powers of two
+    scale = max(c.denominator for c in bounds)
     whole = [[int(unit * f) for f in row] for row in rows]
+    goals = [int(unit * scale * c) for c in bounds]
     gram = [[_dot(f, g) for g in whole] for f in whole]
     x = [Fraction(0)] * len(rows)
     active: list[int] = []
     while True:
-        short = [unit * c - _dot(g, x) for c, g in zip(bounds, gram, strict=True)]
+        below = math.lcm(*(y.denominator for y in x))
+        above = [int(below * y) for y in x]
+        short = [below * c - _dot(g, above) for c, g in zip(goals, gram, strict=True)]
         wrong = [j for j, s in enumerate(short) if s > 0 or (s and not inequality[j])]
         if not wrong:
-            return [unit * y for y in x], False
+            return [y * unit / scale for y in x], False
         p = min(wrong, key=lambda j: (inequality[j], -short[j]))
-        missing = short[p]
+        missing = Fraction(short[p], below)
         while p not in active:
             drop = _solution([[gram[i][j] for j in [*active, p]] for i in active])
             distance = gram[p][p] - _dot([gram[p][j] for j in active], drop)

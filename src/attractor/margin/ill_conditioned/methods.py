@@ -5,8 +5,9 @@ method meets ``M = sum_j lambda_j a_j b_j^T`` and ``a_j^T W b_j = c_j + s_j`` wh
 ``s_j lambda_j`` and the smoothing go to zero. Three things make it work where W is many orders of
 magnitude larger than the bounds it meets. What a margin lacks is measured by how far W would have
 to move for it, which is far less than it seems where constraints nearly contradict each other.
-Systems are solved by orthogonal factors. And multipliers, which nearly cancel one another, are
-carried as unevaluated sums.
+Systems are solved by orthogonal factors, and again for what is left, as what is large in a
+residual hides what is small. And multipliers, which nearly cancel one another, are carried as
+unevaluated sums, as are their steps.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ _MOST = 16
 """Multipliers that are rounded together; more take too long."""
 _BITS = 160
 """Of the largest entry of the lattice that are kept."""
+_REACH = {True: 20, False: 50}
+"""Binary logarithm of how many units a number may move; far where all of them may be scaled."""
 
 
 def exact_rows(
@@ -34,15 +36,15 @@ def exact_rows(
 
 
 def round_together(
-    rows: Sequence[Sequence[Fraction]], numbers: Sequence[Fraction], reach: int = 50
+    rows: Sequence[Sequence[Fraction]], numbers: Sequence[Fraction], *, keep_scale: bool = False
 ) -> Float[np.ndarray, "m"]:
-    """Floating-point numbers near the given ones, whose sum is near a multiple of theirs.
+    """Floating-point numbers near the given ones, whose sum is near theirs, or a multiple.
 
     Args:
         rows: Vectors, summed with the numbers as weights. An entry of the sum that matters less
             is smaller in all of them.
         numbers: The numbers; where one is zero it stays so.
-        reach: Binary logarithm of how many times its rounding a number may move for the sum.
+        keep_scale: Whether a sum near a multiple of theirs will not do.
     """
     nearest = np.array([float(x) for x in numbers])
     held = np.flatnonzero(nearest).tolist()
@@ -53,14 +55,14 @@ def round_together(
     exact = [numbers[j] / unit for j, unit in zip(held, spacing, strict=True)]
     count = [round(x) for x in exact]
     vectors = [[unit * f for f in rows[j]] for j, unit in zip(held, spacing, strict=True)]
-    moves = _closest(vectors, exact, count, reach)
+    moves = _closest(vectors, exact, count, keep_scale=keep_scale)
     rounded = nearest.copy()
     rounded[held] = [float((n + k) * u) for n, k, u in zip(count, moves, spacing, strict=True)]
     return rounded if (rounded * nearest >= 0).all() else nearest
 
 
 def _closest(
-    vectors: list[list[Fraction]], exact: list[Fraction], count: list[int], reach: int
+    vectors: list[list[Fraction]], exact: list[Fraction], count: list[int], *, keep_scale: bool
 ) -> list[int]:
     """Whole numbers to add to a count, so that vectors add up to nearly the exact sum."""
     n, size = len(vectors), max(abs(entry) for vector in vectors for entry in vector)
@@ -69,8 +71,8 @@ def _closest(
     columns = [*zip(*vectors, strict=True)]
     total = [_dot(exact, column) for column in columns]
     rest = [y - _dot(count, column) for y, column in zip(total, columns, strict=True)]
-    square = _dot(total, total)
-    scale, weight = Fraction(2**_BITS) / size, 2 ** (_BITS - reach)
+    square = 0 if keep_scale else _dot(total, total)
+    scale, weight = Fraction(2**_BITS) / size, 2 ** (_BITS - _REACH[keep_scale])
 
     def across(vector: list[Fraction]) -> list[int]:
         """A vector less its part along the total, as multiples of the sum are as good."""

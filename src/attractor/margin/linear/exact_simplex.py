@@ -7,6 +7,7 @@ begin at zero, and the prices of their limits make the matrix.
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from attractor.margin.methods import Candidates, Task
 
 _FREE = Fraction(1, 2**16)
 """Weight of what rounding does to entries that may move."""
-_MOST_ENTRIES, _MOST = 12, 60
+_MOST_ENTRIES, _MOST = 12, 40
 """Entries of the matrix, and constraints, up to which an instance takes no minutes."""
 
 
@@ -27,7 +28,8 @@ def solve_by_exact_simplex(task: Task) -> Candidates:
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     for i in task.warm_started:
         if W[i].size <= _MOST_ENTRIES and task.scaled.nonzero[i].sum() <= _MOST:
-            W[i], x[i] = _solve(task, i)
+            with contextlib.suppress(OverflowError):  # too large for floating point is no answer
+                W[i], x[i] = _solve(task, i)
     return W, x
 
 
@@ -59,7 +61,7 @@ def _solve(task: Task, i: int) -> tuple[np.ndarray, np.ndarray]:
         [f if y else f * _FREE for f, y in zip(column, x[slots], strict=True)]
         for column in zip(*rows, strict=True)
     ]
-    W = round_together(columns, [w * unit / scale for w in entries], 20)
+    W = round_together(columns, [w * unit / scale for w in entries], keep_scale=True)
     return W.reshape(task.W.shape[1:]), x
 
 
@@ -93,9 +95,12 @@ def _largest(
 ) -> tuple[list[Fraction], list[Fraction]]:
     """The x of ``max gains x`` with ``table x <= limits``, ``x >= 0``, and the prices of limits.
 
-    No limit is negative, and the largest value is finite. Tables stay whole numbers over the last
+    No limit is negative. Tables stay whole numbers over the last
     pivot (Bareiss 1968). What gains most enters; after a step that gains nothing, the first that
     gains (Bland 1977), so that no basis comes again.
+
+    Raises:
+        OverflowError: If there is no largest value.
     """
     count, n = len(table), len(gains)
     table = [
@@ -111,6 +116,8 @@ def _largest(
             break
         enter = gaining[0] if stuck else min(gaining, key=costs.__getitem__)
         limiting = [i for i in range(count) if table[i][enter] > 0]
+        if not limiting:
+            raise OverflowError("the largest value is infinite")
         leave = min(limiting, key=lambda i: (Fraction(table[i][-1], table[i][enter]), basis[i]))
         stuck = table[leave][-1] == 0
         basis[leave] = enter
