@@ -1,1 +1,1 @@
-"""The Frobenius norm: pivoting, non-negative least squares, the dual active set, exactly at last."""
+"""The Frobenius norm: pivoting, non-negative least squares, the dual active set, also exactly."""
