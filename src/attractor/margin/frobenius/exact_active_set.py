@@ -31,7 +31,7 @@ def solve_exactly(task: Task) -> Candidates:
     W, x = np.full_like(task.W, np.nan), np.zeros_like(task.multipliers)
     count = scaled.nonzero.sum(-1)
     suited = (count > 0) & (count <= _MOST) & (np.minimum(count, W[0].size) <= _MOST_ACTIVE)
-    for i in np.flatnonzero(suited & ~scaled.impossible.any(-1)):
+    for i in np.flatnonzero(suited & ~scaled.impossible.any(-1)).tolist():
         with contextlib.suppress(OverflowError):  # too large for floating point is no answer
             W[i], x[i] = _solve(scaled, i, W[i])
     return W, x
@@ -87,7 +87,7 @@ def _active_set(
             rates = [(x[j] / y, j) for j, y in pairs if inequality[j] and y > 0]
             first, blocker = min(rates, default=(math.inf, p))
             full = missing / distance if distance else math.inf
-            step = min(full, first)
+            step: Any = min(full, first)
             if step == math.inf:
                 x = [Fraction(0)] * len(rows)
                 step = Fraction(1 if missing > 0 else -1)

@@ -87,5 +87,5 @@ def longest_step(
 
 def times(length: float, pair: extended.Pair) -> extended.Pair:
     """A pair times a number."""
-    high, low = extended.two_product(np.float64(length), pair[0])
+    high, low = extended.two_product(np.full_like(pair[0], length), pair[0])
     return high, low + length * pair[1]
