@@ -103,3 +103,16 @@ def test_says_that_a_run_is_at_rest(run, run_json, tmp_path):
     assert found["verdict"]["comparison"] == {"at rest at a finite minimum of the loss": 1}
     assert found["verdict"]["margin_ratio"]["median"] is None
     assert 0 < found["verdict"]["minimum_norm"]["median"] < 1
+
+
+def test_says_of_a_run_that_has_only_begun_that_nothing_attracts(run, tmp_path):
+    keys = [[[1.0, 0.0], [-1.0, 0.0]], [[0.6, 0.0], [-0.8, 0.0]]]
+    tokens = at.Tokens(keys, [[1.0], [1.0]], [1, -1])
+    path, slow = tmp_path / "begun.nc", at.gradient_descent(1e-3)
+    start = np.array([[0.2], [0.5]])  # along the second axis nothing moves it
+    at.train(tokens, at.LinearHead([1.0, 0.0]), slow, steps=100, initial=start).save(path)
+    result = run("verify", path)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 0 and "at rest" not in said
+    assert "None of the selections reached is locally optimal" in said
+    assert "longer training" in said
