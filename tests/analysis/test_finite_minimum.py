@@ -142,3 +142,27 @@ def test_numbers_that_overflow_have_no_minimum(contradiction):
     tokens, head = contradiction
     run = at.train(tokens, head, at.gradient_descent(1e-3), steps=1, initial=np.array([[1e300]]))
     assert not at.verify(run).at_minimum.any()
+
+
+def test_weights_padding_and_queries_count_as_in_training():
+    head, step = at.LinearHead([1.0]), at.gradient_descent(1.0)
+    first, second = [[1.0], [-1.0]], [[0.6], [-0.8]]
+    padded = [[*first, [9.0]], [*second, [9.0]]]
+    data = {
+        "repeated": at.Tokens([first, first, second], [[1.0]] * 3, [1, 1, -1]),
+        "weights": at.Tokens([first, second], [[1.0]] * 2, [1, -1], weights=[4 / 3, 2 / 3]),
+        "padding": at.Tokens(
+            padded, [[1.0]] * 2, [1, -1], np.array([[1, 1, 0]] * 2, bool), weights=[4 / 3, 2 / 3]
+        ),
+        "queries": at.Tokens(
+            [first, second], [[[1.0]] * 2] * 2, [[1, 1], [-1, 1]],
+            rows=[[True, True], [True, False]],
+        ),
+    }  # fmt: skip
+    found = {}
+    for name, tokens in data.items():
+        run = at.train(tokens, head, step, steps=3000, initial=np.array([[1.0]]))
+        verdict = at.verify(run).data
+        assert verdict["comparison"].item() == AT_REST, name
+        found[name] = verdict["minimum"].item()
+    np.testing.assert_allclose([*found.values()], found["repeated"], rtol=1e-9)
