@@ -21,6 +21,7 @@ from scipy.special import expit
 from attractor.analysis.excess_loss import has_excess_loss
 from attractor.analysis.trained import attention_heads, favors_token_scores
 from attractor.attention import Exponential, Head, Linear, Loss, get_loss
+from attractor.blas import single_blas_thread
 from attractor.errors import TiedTokensWarning
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve
@@ -44,7 +45,7 @@ _SAME_SIGN = 0.9
 _FLAT = 1e-9
 """Curvature, relative to the largest, below which the loss counts as flat."""
 _STEPS = 30
-_MOST = 2000
+_MOST = 1000
 """Pairs of tokens, or entries of W, above which no minimum is looked for."""
 
 
@@ -77,7 +78,8 @@ def finite_minima(
     """Looks for a finite minimum beside every matrix.
 
     It is known how to for one attention head and a fixed head that is linear, on the logistic, the
-    exponential and the linear loss; of other runs none is found.
+    exponential and the linear loss; of other runs none is found, nor where there are more than 1,000
+    pairs of tokens, or entries of W.
 
     Args:
         tokens: Data sets, with an axis of instances.
@@ -92,12 +94,18 @@ def finite_minima(
     if not has_excess_loss(loss, head):
         return none
     gamma, rounding = token_scores(tokens, head), score_rounding(tokens, head)
-    for i in range(len(W)):
-        rows = _Rows.of(tokens, i, gamma[i], rounding[i], loss)
-        for seed in np.flatnonzero(np.isfinite(W[i]).all((-1, -2)) & W[i].any((-1, -2))):
-            found = rows.minimum(W[i, seed])
-            if found is not None:
-                none.W[i, seed], none.moved[i, seed] = found
+    with single_blas_thread():
+        for i in range(len(W)):
+            rows = _Rows.of(tokens, i, gamma[i], rounding[i], loss)
+            counted = np.isfinite(W[i]).all((-1, -2)) & W[i].any((-1, -2))
+            near = [seed for seed in np.flatnonzero(counted) if rows.balance(W[i, seed])]
+            directions = rows.directions() if near else None
+            if directions is None:
+                continue
+            for seed in near:
+                found = rows.minimum(W[i, seed], directions)
+                if found is not None:
+                    none.W[i, seed], none.moved[i, seed] = found
     return none
 
 
@@ -160,6 +168,18 @@ def _range(values: np.ndarray) -> str:
     return least if least == most else f"{least} to {most}"
 
 
+class _Directions(NamedTuple):
+    """Directions of W in which the scores of attention rows differ.
+
+    Attributes:
+        scores: What moves by a unit in each, relative to the first token of a row.
+        of_W: The directions, such that these are orthonormal.
+    """
+
+    scores: Float[np.ndarray, "row token rank"]
+    of_W: Float[np.ndarray, "rank entry"]
+
+
 class _Rows(NamedTuple):
     """The attention rows of a data set whose loss depends on attention.
 
@@ -198,33 +218,59 @@ class _Rows(NamedTuple):
         arrays = (keys, queries, mask, gamma, np.where(counted, gaps, 0.0), weights)
         return cls(*(array[kept] for array in arrays), loss=loss)
 
-    def minimum(self, W: Float[np.ndarray, "d e"]) -> tuple[np.ndarray, float] | None:
-        """The minimum beside W, and how far scores are from it; None if there is none."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.einsum("rtd,de,re->rt", self.keys, W, self.queries)
-        top = np.where(self.mask, scores, -np.inf).argmax(-1)[:, None]
-        scores = np.where(self.mask, scores - np.take_along_axis(scores, top, -1), 0.0)
-        others = self.mask & (np.arange(scores.shape[1]) != top)
-        row, token = np.nonzero(others)
-        if not len(row) or max(len(row), W.size) > _MOST or not np.isfinite(scores).all():
-            return None
-        force = self._slopes(scores)[0] * scores
-        if abs(force.sum()) > _SAME_SIGN * np.abs(force).sum():
-            return None
-        differences = self.keys[row, token] - self.keys[row, top[row, 0]]
+    def directions(self) -> _Directions | None:
+        """What a minimum is looked for in; None where there is none, or too much to look through.
+
+        There is none where scores differ in independent directions: each pull is felt then.
+        """
+        first = self.mask.argmax(-1)
+        row, token = np.nonzero(self.mask & (np.arange(self.mask.shape[1]) != first[:, None]))
+        differences = self.keys[row, token] - self.keys[row, first[row]]
         maps = (differences[:, :, None] * self.queries[row][:, None, :]).reshape(len(row), -1)
+        if not maps.size or max(maps.shape) > _MOST:
+            return None
         U, sizes, V = np.linalg.svd(maps, full_matrices=False)
-        rank = int((sizes > _FLAT * sizes.max(initial=0)).sum())
-        moved = self._newton(scores, others, U[:, :rank])
+        rank = int((sizes > _FLAT * sizes[0]).sum())
+        if rank in (0, len(row)):
+            return None
+        scores = np.zeros((*self.mask.shape, rank))
+        scores[row, token] = U[:, :rank]
+        return _Directions(scores, V[:rank] / sizes[:rank, None])
+
+    def balance(self, W: Float[np.ndarray, "d e"]) -> bool:
+        """Whether the pulls along W are of both signs, as they are beside a minimum."""
+        scores = self._relative_scores(W)[0]
+        if not scores.size or not np.isfinite(scores).all():
+            return False
+        pulls = self._slopes(scores)[0] * scores
+        return bool(abs(pulls.sum()) <= _SAME_SIGN * np.abs(pulls).sum())
+
+    def minimum(
+        self, W: Float[np.ndarray, "d e"], directions: _Directions
+    ) -> tuple[np.ndarray, float] | None:
+        """The minimum beside W, and how far scores are from it; None if there is none."""
+        scores, top = self._relative_scores(W)
+        others = self.mask & (np.arange(scores.shape[1]) != top)
+        U = (directions.scores - np.take_along_axis(directions.scores, top[..., None], 1))[others]
+        moved = self._newton(scores, others, U)
         if moved is None:
             return None
-        step = (moved / sizes[:rank]) @ V[:rank]
-        return W + step.reshape(W.shape), float(np.abs(U[:, :rank] @ moved).max())
+        return W + (moved @ directions.of_W).reshape(W.shape), float(np.abs(U @ moved).max())
+
+    def _relative_scores(
+        self, W: Float[np.ndarray, "d e"]
+    ) -> tuple[Float[np.ndarray, "row token"], np.ndarray]:
+        """Scores less the largest of their row, and where that is."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.einsum("rtd,de,re->rt", self.keys, W, self.queries)
+            top = np.where(self.mask, scores, -np.inf).argmax(-1)[:, None]
+            scores = scores - np.take_along_axis(scores, top, -1)
+        return np.where(self.mask, scores, 0.0), top
 
     def _newton(
         self, start: np.ndarray, others: np.ndarray, U: Float[np.ndarray, "pair rank"]
     ) -> Float[np.ndarray, "rank"] | None:
-        """What leads to the minimum, in orthonormal directions U of the differences of scores."""
+        """What leads to the minimum, in directions that move differences of scores by U."""
         moved, scores = np.zeros(U.shape[1]), start.copy()
         rounding = 1e-12 * (1 + np.abs(start[others]).max(initial=0))
         for _ in range(_STEPS):
