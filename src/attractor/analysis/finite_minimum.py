@@ -78,8 +78,8 @@ def finite_minima(
     """Looks for a finite minimum beside every matrix.
 
     It is known how to for one attention head and a fixed head that is linear, on the logistic, the
-    exponential and the linear loss; of other runs none is found, nor where there are more than 1,000
-    pairs of tokens, or entries of W.
+    exponential and the linear loss; of other runs none is found, nor where there are more than
+    1,000 pairs of tokens, or entries of W.
 
     Args:
         tokens: Data sets, with an axis of instances.
