@@ -4,6 +4,7 @@ import shlex
 import numpy as np
 import pytest
 
+import attractor as at
 from attractor.cli.session import ExitCode
 from attractor.cli.verdicts import longer_training
 from attractor.training import Trajectory
@@ -86,3 +87,32 @@ def test_where_no_norm_is_known_one_is_asked_for(run_json, file, tmp_path):
     assert found["next"] == [f"attractor verify {tmp_path / 'kq.nc'} --norm frobenius"]
     found, result = run_json("verify", tmp_path / "kq.nc")
     assert result.exit_code == ExitCode.BAD_INPUT and "--norm frobenius" in found["error"]["remedy"]
+
+
+def test_says_that_a_run_is_at_rest(run, run_json, tmp_path):
+    tokens = at.Tokens([[[1.0], [-1.0]], [[0.6], [-0.8]]], [[1.0], [1.0]], [1, -1])
+    path = tmp_path / "rest.nc"
+    at.train(tokens, at.LinearHead([1.0]), at.gradient_descent(1.0), steps=2000).save(path)
+    result = run("verify", path)
+    assert result.exit_code == ExitCode.INFEASIBLE
+    said = " ".join(result.stdout.split())
+    assert "In 1 of 1 trials W is at rest at a finite minimum of the loss, of norm 0." in said
+    assert "no matrix selects the tokens of highest score" in said
+    assert "Training got" not in said and "longer training" not in said
+    found, _ = run_json("verify", path)
+    assert found["verdict"]["comparison"] == {"at rest at a finite minimum of the loss": 1}
+    assert found["verdict"]["margin_ratio"]["median"] is None
+    assert 0 < found["verdict"]["minimum_norm"]["median"] < 1
+
+
+def test_says_of_a_run_that_has_only_begun_that_nothing_attracts(run, tmp_path):
+    keys = [[[1.0, 0.0], [-1.0, 0.0]], [[0.6, 0.0], [-0.8, 0.0]]]
+    tokens = at.Tokens(keys, [[1.0], [1.0]], [1, -1])
+    path, slow = tmp_path / "begun.nc", at.gradient_descent(1e-3)
+    start = np.array([[0.2], [0.5]])  # along the second axis nothing moves it
+    at.train(tokens, at.LinearHead([1.0, 0.0]), slow, steps=100, initial=start).save(path)
+    result = run("verify", path)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 0 and "at rest" not in said
+    assert "None of the selections reached is locally optimal" in said
+    assert "longer training" in said

@@ -12,7 +12,7 @@ from margin_examples import (
 from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, solve
-from attractor.margin.frobenius import block_pivoting, least_distance
+from attractor.margin.frobenius import block_pivoting, exact_active_set, least_distance
 
 seeds = st.integers(0, 2**20)
 
@@ -284,6 +284,7 @@ def test_a_method_that_fails_stops_its_instance_alone(monkeypatch):
     # Alone in the last batch, the second is the first of it, and is solved there.
     assert solution.status[1] is Status.OPTIMAL
     monkeypatch.setattr(least_distance, "_solve", fail)
+    monkeypatch.setattr(exact_active_set, "_solve", fail)
     solution = solve(random_problem(2, 2, 3, 4))
     assert (solution.status == Status.STOPPED_EARLY).all()
     assert np.isnan(solution.W).all()

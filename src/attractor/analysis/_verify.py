@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from attractor.analysis.comparison import check_some_finite, comparison
 from attractor.analysis.curves import attended, curves, head_curves
+from attractor.analysis.finite_minimum import finite_minima, minima_reason, where_minima_are
 from attractor.analysis.prediction import RELAXED, counted_reasons, head_lags
 from attractor.analysis.reference import Reference, solve_for, use_given
 from attractor.analysis.several_heads import as_one_head, by_head, with_heads
@@ -139,11 +140,19 @@ def verify(
         reference = solve_for(tokens, reached, selection, trained, norm)
     head = head_measures(trajectory, W, reference)
     measured = curves(tokens, W, reference, trajectory) | head.curves
-    along = ("instance", "seed", axis)
+    minima = finite_minima(tokens, W[:, :, -1], trajectory)
+    for name in _OF_DIRECTIONS:
+        measured[name][minima.found] = np.nan
+    outcome = _outcome(tokens, trajectory, reference, reached)
+    if minima.found.any():
+        norm = reference.solution.geometry
+        outcome |= where_minima_are(minima, W[:, :, -1], tokens, trajectory.head, norm)
+    trials = ("instance", "seed")
+    along = (*trials, axis)
     data = xr.Dataset(
         {name: (along, values) for name, values in measured.items()}
-        | _outcome(tokens, trajectory, reference, reached)
-        | {"comparison": (("instance", "seed"), comparison(W[:, :, -1], reference, measured))}
+        | outcome
+        | {"comparison": (trials, comparison(W[:, :, -1], reference, measured, minima))}
         | head.outcome,
         coords={name: (kept if name == axis else trajectory.data)[name] for name in along},
     )
@@ -155,6 +164,8 @@ def verify(
     why = counted_reasons(reference.why[number] for number in last)
     if geometry is not None and reference.solution.geometry.name != trajectory.geometry:
         why += _CHOSEN.format(norm=reference.solution.geometry.name, own=trajectory.geometry)
+    if minima.found.any():
+        why += minima_reason(data)
     return Verdict(
         data,
         reference.solution,
@@ -165,6 +176,10 @@ def verify(
     )
 
 
+_OF_DIRECTIONS = (
+    "margin_ratio", "correlation", "directional_bregman_divergence", "kkt_residual",
+)  # fmt: skip
+"""Measures of the direction of a matrix, which one at a finite minimum has no limit of."""
 _CHOSEN = " The norm, {norm}, was chosen; the one that training descended is {own}."
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from attractor.analysis.finite_minimum import AT_REST, BESIDE, Minima
 from attractor.analysis.prediction import NONE
 from attractor.analysis.reference import Reference
 from attractor.errors import InvalidInputError, TrialStatus
@@ -41,7 +42,10 @@ def check_some_finite(W: Float[np.ndarray, "instance seed d e"], trajectory: Tra
 
 
 def comparison(
-    W: Float[np.ndarray, "instance seed d e"], reference: Reference, curves: dict[str, np.ndarray]
+    W: Float[np.ndarray, "instance seed d e"],
+    reference: Reference,
+    curves: dict[str, np.ndarray],
+    minima: Minima,
 ) -> np.ndarray:
     """The outcome of comparing each trial with its reference, in words."""
     last = reference.number[:, :, -1]
@@ -50,11 +54,13 @@ def comparison(
     return np.select(
         [
             ~np.isfinite(W).all((-1, -2)),
+            minima.at_rest,
+            minima.found,
             kinds == NONE,
             ~reference.feasible[last],
             ~(W != 0).any((-1, -2)),
             np.isfinite(ratio),
         ],
-        [UNDEFINED, UNPREDICTED, INFEASIBLE, ZERO, COMPARED],
+        [UNDEFINED, AT_REST, BESIDE, UNPREDICTED, INFEASIBLE, ZERO, COMPARED],
         UNPREDICTED,
     )

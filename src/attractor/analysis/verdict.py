@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attractor.analysis.comparison import COMPARED
+from attractor.analysis.finite_minimum import AT_REST, BESIDE
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError, TrialStatus
@@ -59,8 +60,11 @@ class Verdict(Plotted, Printed):
             logarithm of the loss above that of the selected tokens. Over (instance, seed):
             ``feasible``, ``gap``, ``solution_norm``, ``status``, ``problem``, the kind of problem
             the trial is compared with, ``comparison``, the outcome of that, and where a selection
-            is predicted ``selection_agreement`` and ``locally_optimal``. Over rows: ``reached``,
-            ``predicted``. Where a linear head was trained: ``label_margin_ratio`` and
+            is predicted ``selection_agreement`` and ``locally_optimal``. Where runs ended at a
+            finite minimum of the loss, or beside one, and have no direction to compare:
+            ``minimum``, the matrix, its ``minimum_norm``, ``minimum_distance`` and
+            ``optimum_feasible``, whether a matrix selects the tokens of highest score. Over rows:
+            ``reached``, ``predicted``. Where a linear head was trained: ``label_margin_ratio`` and
             ``label_correlation`` of the head with the solution of its label problem,
             ``label_separable``, ``label_gap``, ``label_support``, ``head_ratio``,
             ``critical_ratio`` and ``head_lags``. Of several attention heads these are measures of
@@ -176,6 +180,11 @@ class Verdict(Plotted, Printed):
         return self.data["feasible"]
 
     @property
+    def at_minimum(self) -> xr.DataArray:
+        """Whether each trial ended at a finite minimum of the loss, or beside one."""
+        return self.data["comparison"].isin([AT_REST, BESIDE])
+
+    @property
     def selection_agreement(self) -> xr.DataArray:
         """Fraction of rows with a choice whose reached token is the predicted one."""
         return self._needs("selection_agreement")
@@ -250,6 +259,9 @@ class Verdict(Plotted, Printed):
             agreement = self.selection_agreement
             summary["selection_as_predicted"] = int((agreement == 1).sum())
             summary["rows_as_predicted"] = float(agreement.mean())
+        for name in ("minimum_norm", "minimum_distance"):
+            if name in self.data:
+                summary[name] = statistics(self.data[name].values)
         for name in self._measured:
             summary[name] = statistics(self._at_end(name).values)
         if self.label is not None:
@@ -363,6 +375,8 @@ class Verdict(Plotted, Printed):
             facts.append(("labels separable", f"{summary['label_separable']} of {trials}"))
         if "locally_optimal" in summary:
             facts.append(("locally optimal", f"{summary['locally_optimal']} of {trials}"))
+        if at_minimum := int(self.at_minimum.sum()):
+            facts.append(("at or beside a minimum", f"{at_minimum} of {trials}"))
         if "selection_as_predicted" in summary:
             facts.append(
                 ("selection as predicted", f"{summary['selection_as_predicted']} of {trials}")

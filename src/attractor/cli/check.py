@@ -20,7 +20,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
-from attractor.cli.verdicts import has_arrived, most_kept, say_verdict
+from attractor.cli.verdicts import goes_on, has_direction, most_kept, say_verdict
 from attractor.errors import InvalidInputError
 from attractor.files.token_file import LoadedTokens
 from attractor.storage import Input, check_paths, existing_file
@@ -106,7 +106,7 @@ def check(
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
             verdict = verify(trajectory, selection="reached at end" if given is None else given)
             say_verdict(current, verdict)
-            if not (infeasible or has_arrived(verdict)):
+            if not infeasible and goes_on(verdict):
                 longer = current.again(steps=4 * how.steps)
                 current.suggest(longer, "to see whether training gets there")
         numbers = loaded.tokens.instance_numbers
@@ -119,7 +119,7 @@ def check(
             elif loaded.head is not None and is_linear(loaded.head) and len(numbers) == 1:
                 page = f"attractor explore {shlex.quote(str(file))} --out explorer.html"
                 current.suggest(page, "a page that shows where attention stays instead")
-        elif predicted is None and verdict is not None and not verdict.feasible.any():
+        elif predicted is None and verdict is not None and not has_direction(verdict):
             current.exit_code = ExitCode.INFEASIBLE
         prediction = None if predicted is None else predicted.solution
         if out is None:

@@ -31,7 +31,7 @@ def say_verdict(current: Session, verdict: Verdict) -> None:
     table = verdict.table()
     table.caption = None
     current.say(table, *verdict_sentences(verdict))
-    if not (has_arrived(verdict) or bool(_attracting(verdict).any())):
+    if goes_on(verdict) and not bool(_attracting(verdict).any()):
         share = float(verdict.selected_probability.median())
         current.say(
             "None of the selections reached is locally optimal, so that none of them attracts: "
@@ -47,6 +47,16 @@ def has_arrived(verdict: Verdict) -> bool:
     ratios = verdict.margin_ratio.to_numpy()
     known = ratios[np.isfinite(ratios)]
     return bool(known.size) and float(np.median(known)) >= REACHED_RATIO
+
+
+def goes_on(verdict: Verdict) -> bool:
+    """Whether more steps may bring training nearer to the direction of the solution."""
+    return not (has_arrived(verdict) or bool(verdict.at_minimum.all()))
+
+
+def has_direction(verdict: Verdict) -> bool:
+    """Whether there is a direction to compare some trial with."""
+    return bool((verdict.feasible & ~verdict.at_minimum).any())
 
 
 def most_kept(verdict: Verdict) -> str | None:

@@ -13,7 +13,8 @@ from attractor.cli.session import ExitCode, session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
 from attractor.cli.verdicts import (
-    has_arrived,
+    goes_on,
+    has_direction,
     longer_training,
     naming_norms,
     say_verdict,
@@ -25,7 +26,8 @@ from attractor.storage.markers import REPORT
 EPILOG = ending(
     "verify",
     "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
-    "2 bad input, 3 infeasible (no trial has a solution to compare with), 130 interrupted.",
+    "2 bad input, 3 infeasible (no trial has a direction to compare with: there is no solution, "
+    "or W is at rest at a finite minimum of the loss, or beside one), 130 interrupted.",
 )
 
 
@@ -64,11 +66,11 @@ def verify(
         with naming_norms(current, geometry):
             verdict = verify_run(trajectory, geometry=norm)
         say_verdict(current, verdict)
-        if not has_arrived(verdict):
+        if goes_on(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"
             current.suggest(longer_training(trajectory), why)
         current.result(verdict=verdict.summary())
-        if not verdict.feasible.any():
+        if not has_direction(verdict):
             current.exit_code = ExitCode.INFEASIBLE
         if out is not None:
             from attractor.cli.provenance import report_provenance

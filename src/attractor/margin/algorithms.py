@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
+
 from attractor.geometry import (
     BlockMaximum,
     BlockSum,
@@ -17,8 +19,10 @@ from attractor.geometry import (
 )
 from attractor.margin.blocks.methods import solve_by_blocks
 from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
+from attractor.margin.frobenius.exact_active_set import solve_exactly
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
+from attractor.margin.linear.exact_simplex import solve_by_exact_simplex
 from attractor.margin.linear.methods import (
     solve_by_conservative_linear_programming,
     solve_by_linear_programming,
@@ -35,11 +39,19 @@ from attractor.margin.methods import (
 from attractor.margin.semidefinite.methods import solve_by_semidefinite_programming
 from attractor.margin.smooth.methods import solve_by_aggressive_newton, solve_by_conservative_newton
 
-_FROBENIUS = (solve_by_block_pivoting, solve_by_least_distance, solve_by_active_set)
+_AGREE = 1e-3
+"""Distance of a dual norm from one that is left as it is."""
+_FROBENIUS = (
+    solve_by_block_pivoting,
+    solve_by_least_distance,
+    solve_by_active_set,
+    solve_exactly,
+)
 _LINEAR_PROGRAMS = (
     solve_by_linear_programming,
     solve_by_conservative_linear_programming,
     solve_by_simplex,
+    solve_by_exact_simplex,
     solve_ill_conditioned,
 )
 _POWER_NORMS = (solve_by_aggressive_newton, solve_by_conservative_newton, solve_ill_conditioned)
@@ -78,7 +90,8 @@ def solve_in_frobenius(task: Task) -> Candidates:
     scaled = task.scaled
     W, x, _, _ = attempt(scaled, Frobenius(), _FROBENIUS, 1e-9)
     size = task.geometry.dual_norm(scaled.combine(x))
-    solved = ~(W != W).any((-1, -2)) & (size > 0)
+    # Multipliers that were rounded together are not to be rounded again where norms agree.
+    solved = ~(W != W).any((-1, -2)) & (size > 0) & (np.abs(size - 1) > _AGREE)
     x[solved] /= size[solved, None]
     return W, x
 

@@ -1,1 +1,1 @@
-"""The Frobenius norm: pivoting, non-negative least squares, and the dual active set."""
+"""The Frobenius norm: pivoting, non-negative least squares, the dual active set, also exactly."""

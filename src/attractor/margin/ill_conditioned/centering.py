@@ -15,6 +15,8 @@ _NEAR = 0.01
 _LEAST_SLACK = 1e-3
 """Slack to start from, beside the largest bound that forces W from zero, where there is none."""
 _REACH = 0.9
+_ROUNDS = 3
+"""Solutions of a system, each of what is left of the one before."""
 
 
 def centered(
@@ -40,7 +42,7 @@ def centered(
     mu = share * square / max(int(inequality.sum()), 1)
     size = np.sqrt(square * np.einsum("mn,mn->m", constraints.rows, constraints.rows))
     forcing = np.where(inequality, np.maximum(c, 0.0), np.abs(c)).max()
-    slack = np.maximum(-constraints.shortfall(c, W), _LEAST_SLACK * forcing)
+    slack = np.maximum(-constraints.shortfall(c, (W, np.zeros_like(W))), _LEAST_SLACK * forcing)
     inactive = multipliers <= 0
     high = np.where(inactive, mu / slack, np.maximum(multipliers, mu / size))
     x = np.where(inequality, high, multipliers), np.zeros_like(c)
@@ -48,13 +50,17 @@ def centered(
     for _ in range(_MOST_STEPS):
         positive = np.where(inequality, x[0], 1.0)
         goal = np.where(inequality, mu / positive, 0.0)
-        rest = constraints.shortfall(c + goal, constraints.combine_exactly(x)[0])
         ratio = s / positive
         factor = OrthogonalFactor.of(constraints.rows, ratio)
-        dx = factor.solve(rest)
-        ds = np.where(inequality, goal - s - ratio * dx, 0.0)
-        length = longest_step(inequality, (positive, dx), (s, ds), _REACH)
-        x, s = extended.add(x, length * dx, 0.0), s + length * ds
+        rest = short = constraints.shortfall(c + goal, constraints.combine_exactly(x))
+        dx = np.zeros_like(c), np.zeros_like(c)
+        for _ in range(_ROUNDS):  # what is large in a residual hides what is small
+            dx = extended.add(dx, factor.solve(short), 0.0)
+            moved = constraints.combine_exactly(extended.add(x, *dx))
+            short = constraints.shortfall(c + goal, moved) - ratio * dx[0]
+        ds = np.where(inequality, goal - s - ratio * dx[0], 0.0)
+        length = longest_step(inequality, (positive, dx[0]), (s, ds), _REACH)
+        x, s = extended.add(x, *times(length, dx)), s + length * ds
         if float(np.sum(factor.half(rest) ** 2)) <= _NEAR**2 * square:
             break
     return x, s
@@ -77,3 +83,9 @@ def longest_step(
     rates = [-change[inequality] / numbers[inequality] for numbers, change in (first, second)]
     fastest = np.max(np.concatenate(rates), initial=0.0)
     return float(min(1.0, reach / max(fastest, reach)))
+
+
+def times(length: float, pair: extended.Pair) -> extended.Pair:
+    """A pair times a number."""
+    high, low = extended.two_product(np.full_like(pair[0], length), pair[0])
+    return high, low + length * pair[1]

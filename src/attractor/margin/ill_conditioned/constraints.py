@@ -70,8 +70,8 @@ class Constraints(Batch):
         return extended.add(total, self.combine(x[1]), 0.0)
 
     def shortfall(
-        self, targets: Float[np.ndarray, "m"], W: Float[np.ndarray, "d e"]
+        self, targets: Float[np.ndarray, "m"], W: extended.Pair
     ) -> Float[np.ndarray, "m"]:
         """``targets - a_j^T W b_j``, correct to the last digit."""
-        high, low = extended.bilinear(self.left, (W, np.zeros_like(W)), self.right)
+        high, low = extended.bilinear(self.left, W, self.right)
         return (targets - high) - low

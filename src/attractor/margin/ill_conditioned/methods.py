@@ -5,25 +5,28 @@ method meets ``M = sum_j lambda_j a_j b_j^T`` and ``a_j^T W b_j = c_j + s_j`` wh
 ``s_j lambda_j`` and the smoothing go to zero. Three things make it work where W is many orders of
 magnitude larger than the bounds it meets. What a margin lacks is measured by how far W would have
 to move for it, which is far less than it seems where constraints nearly contradict each other.
-Systems are solved by orthogonal factors. And multipliers, which nearly cancel one another, are
-carried as unevaluated sums.
+Systems are solved by orthogonal factors, and again for what is left, as what is large in a
+residual hides what is small. And multipliers, which nearly cancel one another, are carried as
+unevaluated sums, as are their steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin import extended
 from attractor.margin.certificate import certify_scaled
-from attractor.margin.ill_conditioned.centering import centered, longest_step
+from attractor.margin.ill_conditioned.centering import centered, longest_step, times
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.graph import Graph, Point, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
+from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task, attempt, methods_for
 from attractor.margin.reduction import reduce_to_spans
 
@@ -35,6 +38,8 @@ _ROUNDING = np.finfo(np.float64).eps
 _TINY = 1e-4
 """Bounds that are tiny, beside the sizes of the numbers that make up a margin."""
 _ROUNDS = 3
+_LOST = 1e-12
+"""Part of the sum of multipliers that may be lost to their rounding."""
 FIRST_AREA = 0.2
 _LAST_AREA = 1e-13
 _MOST_STEPS, _LINGERING, _PATIENCE = 150, 6, 20
@@ -94,7 +99,7 @@ def _solve(task: Task) -> tuple[Float[np.ndarray, "d e"], Float[np.ndarray, "m"]
         for point, iterate in path:
             held = ~constraints.inequality | (path.ratio() < initial)
             W = unit * _corrected(constraints, inner, left @ point.W @ right.T, held)
-            gap, x = _certified(task, W, constraints.slots, iterate.x[0])
+            gap, x = _certified(task, W, constraints, iterate.x)
             if gap < least:
                 least, found = gap, (W, x)
             if least <= task.tolerance / 2:
@@ -163,23 +168,32 @@ def _corrected(
     rows = np.where(held[:, None], inner.rows, 0.0)
     factor = OrthogonalFactor.of(rows, np.where(held, 0.0, 1.0))
     for _ in range(_ROUNDS):
-        short = np.where(held, constraints.shortfall(goal, W), 0.0)
+        short = np.where(held, constraints.shortfall(goal, (W, np.zeros_like(W))), 0.0)
         W = W + constraints.combine(factor.solve(short))
     return W
 
 
 def _certified(
-    task: Task,
-    W: Float[np.ndarray, "d e"],
-    slots: Int[np.ndarray, "n"],
-    multipliers: Float[np.ndarray, "n"],
+    task: Task, W: Float[np.ndarray, "d e"], constraints: Constraints, multipliers: extended.Pair
 ) -> tuple[float, Float[np.ndarray, "m"]]:
     """The gap that is proved, and the multipliers it is proved with."""
-    scaled = task.scaled
     x = np.zeros_like(task.multipliers)
-    x[0, slots] = multipliers
-    x /= task.geometry.dual_norm(scaled.combine(x))[:, None]
-    return float(certify_scaled(scaled, W[None], x, task.geometry).gap[0]), x[0]
+    M = constraints.combine_exactly(multipliers)[0]
+    x[0, constraints.slots] = _rounded(constraints, multipliers, float(task.geometry.dual_norm(M)))
+    return float(certify_scaled(task.scaled, W[None], x, task.geometry).gap[0]), x[0]
+
+
+def _rounded(
+    constraints: Constraints, multipliers: extended.Pair, size: float
+) -> Float[np.ndarray, "n"]:
+    """Multipliers over a size, together where each by itself loses much of their sum."""
+    x = multipliers[0] / size
+    M, kept = (constraints.combine_exactly(y)[0] for y in (multipliers, (x, np.zeros_like(x))))
+    if np.abs(M - size * kept).max() <= _LOST * np.abs(M).max():
+        return x
+    pairs = zip(*(part.tolist() for part in multipliers), strict=True)
+    exact = [(Fraction(high) + Fraction(low)) / Fraction(size) for high, low in pairs]
+    return round_together(exact_rows(constraints.left, constraints.right), exact)
 
 
 @dataclass(frozen=True)
@@ -261,7 +275,9 @@ class InteriorPath:
         high, low = self._constraints.combine_exactly(iterate.x)
         goal = self._constraints.bounds + iterate.s
         return _Evaluation(
-            point, (high - point.M) + low, self._constraints.shortfall(goal, point.W)
+            point,
+            (high - point.M) + low,
+            self._constraints.shortfall(goal, (point.W, np.zeros_like(point.W))),
         )
 
     def ratio(self) -> Float[np.ndarray, "m"]:
@@ -292,17 +308,18 @@ class InteriorPath:
         center = np.where(inequality, self._unit * self.area / x - iterate.s, 0.0)
         # ds and dM eliminated: a system in the multipliers, solved by its orthogonal factor.
         moved = constraints.rows @ point.move(evaluation.off).ravel()
-        dx = OrthogonalFactor.of(point.root(), ratio).solve(evaluation.short + center - moved)
-        ds = np.where(inequality, center - ratio * dx, 0.0)
-        dM = constraints.combine(dx) + evaluation.off
+        goal = evaluation.short + center - moved
+        dx = self._solve(OrthogonalFactor.of(point.root(), ratio), point, goal)
+        ds = np.where(inequality, center - ratio * dx[0], 0.0)
+        dM = constraints.combine_exactly(dx)[0] + evaluation.off
         dZ = self._graph.coordinate(point.move(dM), dM)
-        length = longest_step(inequality, (x, dx), (iterate.s, ds), _REACH)
+        length = longest_step(inequality, (x, dx[0]), (iterate.s, ds), _REACH)
         # Shortened until the residual, in the metric of the old iterate, falls enough.
         before, trials = self._residual, 0
         while True:
             trial = Iterate(
                 iterate.Z + length * dZ,
-                extended.add(iterate.x, length * dx, 0.0),
+                extended.add(iterate.x, *times(length, dx)),
                 iterate.s + length * ds,
             )
             after, trials = self._measure(self._evaluate(trial)), trials + 1
@@ -312,3 +329,18 @@ class InteriorPath:
             length *= _SHORTER
         self._iterate, self._residual = trial, after
         return length
+
+    def _solve(
+        self, factor: OrthogonalFactor, point: Point, goal: Float[np.ndarray, "m"]
+    ) -> extended.Pair:
+        """Changes of multipliers that change margins and slacks by a goal, refined.
+
+        They nearly cancel one another, as the multipliers do, and are carried as they are.
+        """
+        ratio, zero = self.ratio(), np.zeros_like(goal)
+        dx, rest = (zero, zero), goal
+        for _ in range(_ROUNDS):
+            dx = extended.add(dx, factor.solve(rest), 0.0)
+            dM = self._constraints.combine_exactly(dx)[0]
+            rest = goal - self._constraints.rows @ point.move(dM).ravel() - ratio * dx[0]
+        return dx

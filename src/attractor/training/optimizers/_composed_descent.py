@@ -47,7 +47,8 @@ def composed_spectral_descent(learning_rate: Numbers, *, method: str = "exact") 
     is such a sum if K or Q has independent rows, so that it needs a width of at least d or e; at a
     start where neither has, it is the second. That is the steepest step that gives each factor
     half of the length, at any width; where K and Q both have independent rows it moves W as the
-    first does. The third needs no more than the two gradients.
+    first does. The third needs no more than the two gradients. Rows of attention that are further
+    ahead than others by a score gap of 36 are not moved: see ``spectral_descent``.
 
     Args:
         learning_rate: What W moves by in the spectral norm, to first order, positive.

@@ -67,7 +67,8 @@ def muon(
         nesterov: Whether to look ahead with the gradient: what is made orthogonal is
             ``momentum m + (1 - momentum) grad L(W)``.
         method: ``"newton-schulz"``, or ``"exact"`` for the polar factor itself, as exactly as the
-            roundings of the memory leave it known: see ``spectral_descent``.
+            roundings of the memory leave it known: see ``spectral_descent``, also for rows of
+            attention that are further ahead than others by 36, which are not moved.
         newton_schulz_iterations: Number of iterations, 1 to 100; None for as many as there are
             triples of coefficients, and five of one. From about 25 on, roundings of singular values
             that are zero come near one, too.

@@ -51,6 +51,10 @@ def steepest_descent(
     zero step where its gradient is exactly zero. Vectors count as matrices of one column, and
     axes beyond the second as columns.
 
+    In Schatten norms with p > 2, the spectral one among them, small singular values of the
+    gradient count by their power ``1 / (p - 1)``, and they are no more exact than roundings of the
+    largest: see ``spectral_descent``.
+
     Args:
         learning_rate: The length of a step, positive; or a schedule of it.
         geometry: The norm, or its name, such as "l_inf" or "spectral".
@@ -120,6 +124,12 @@ def spectral_descent(
     """Spectral descent ``W <- W - learning_rate * U V^T`` with ``grad L(W) = U s V^T``.
 
     This is steepest descent in the largest singular value: Muon without its momentum.
+
+    All singular values count alike, but the gradient is one array of floating point. A row of
+    attention whose score gap is larger by m has a gradient of about ``exp(-m)`` beside the others,
+    and a direction that depends on it alone is known to about ``1e-16 exp(m)``. From m = 36 on it
+    is lost, and is not moved until the other gaps have grown. In exact arithmetic it would be moved
+    as far as the first (docs/accuracy.md).
 
     Args:
         learning_rate: What every singular direction moves by, positive; or a schedule of it.

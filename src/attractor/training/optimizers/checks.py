@@ -43,7 +43,7 @@ def check_function_of_step(argument: str, schedule: Callable[[Any], Any]) -> Non
     """
     try:
         hash(schedule)
-        found = jax.eval_shape(schedule, jax.ShapeDtypeStruct((), jnp.int32))
+        found = jax.eval_shape(schedule, jax.ShapeDtypeStruct((), jnp.result_type(int)))
     except Exception as error:
         raise InvalidInputError(
             argument,

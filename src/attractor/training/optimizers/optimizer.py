@@ -329,6 +329,9 @@ def declare(
 
         declare(optax.sgd, hyperparameters={"learning_rate": [0.1, 0.2]}, geometry="frobenius")
 
+    Schedules among them are computed in the precision of the run. One within a transformation is
+    computed by optax, many of them in single precision, as optax counts steps in ``int32``.
+
     Args:
         transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance; with
             ``hyperparameters`` a function of these that returns one, which works with traced

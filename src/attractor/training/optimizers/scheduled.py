@@ -44,8 +44,10 @@ class ScheduledOptimizer(Optimizer):
 
     def at_step(self, memory: ScheduledState) -> Optimizer:
         """The optimizer of the next step, with a number for every schedule."""
+        # Quotients and roots of int32 are single precision in JAX, whatever the run's precision.
+        count = memory.step.astype(jnp.result_type(int))
         return self._with_values(
-            {name: _number(schedule, memory.step) for name, schedule in self._schedules.items()}
+            {name: _number(schedule, count) for name, schedule in self._schedules.items()}
         )
 
     def step(
