@@ -22,7 +22,7 @@ from attractor.analysis.excess_loss import has_excess_loss
 from attractor.analysis.trained import attention_heads, favors_token_scores
 from attractor.attention import Exponential, Head, Linear, Loss, get_loss
 from attractor.blas import single_blas_thread
-from attractor.errors import TiedTokensWarning
+from attractor.errors import Status, TiedTokensWarning
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve
 from attractor.selection import optimal_tokens, score_rounding, token_scores
@@ -120,7 +120,7 @@ def where_minima_are(
 
     ``minimum`` is the matrix, ``minimum_norm`` its norm, ``minimum_distance`` how far the last
     matrix of the run is from it, and ``optimum_feasible`` whether some matrix selects the tokens of
-    highest score: one or zero.
+    highest score: one or zero, NaN where that is not settled.
     """
     assert head is not None
     trials, found = ("instance", "seed"), minima.found
@@ -132,7 +132,8 @@ def where_minima_are(
         warnings.simplefilter("ignore", TiedTokensWarning)
         best = optimal_tokens(tokens[own], head)
     optimum = solve(MarginProblem.from_selection(tokens[own], best, ties="equal"))
-    feasible[own] = np.isfinite(optimum.value)[:, None]
+    exists = np.where(np.isfinite(optimum.value), 1.0, np.nan)
+    feasible[own] = np.where(optimum.status == Status.INFEASIBLE, 0.0, exists)[:, None]
     return {
         "minimum": ((*trials, "row", "column"), minima.W),
         "minimum_norm": (trials, size),

@@ -75,9 +75,10 @@ def solve(
     """Solves ``min ||W||`` subject to ``a_j^T W b_j >= c_j``, and certifies the answer.
 
     The status follows from the certificate: *optimal* if the relative duality gap is within the
-    tolerance, *infeasible* if the multipliers combine the constraints to a contradiction to
-    working precision, else *stopped early*, with the gap, or the lower bound on the norm, that
-    could be proved. No instance of a batch can fail another.
+    tolerance, *infeasible* if multipliers near those found are proved to combine the constraints
+    to an exact contradiction, *out of reach* if they do so to rounding alone, so that no matrix of
+    norm below the lower bound meets the constraints, else *stopped early*, with the gap and the
+    lower bound that could be proved. No instance of a batch can fail another.
 
     An instance gets the same bits alone and beside any others, in a batch or in a list, in any
     order, on any number of threads: the matrix, the multipliers, the status and every field of the

@@ -171,9 +171,9 @@ def _solve(square: np.ndarray, inverse: np.ndarray, wanted: np.ndarray) -> tuple
         image = sum((limb @ digit).astype(object) << (_LIMB * i) for i, limb in enumerate(limbs))
         wanted = (wanted - image) // _PRIME
     value, modulus = _joined(digits), _PRIME ** len(digits)
-    denominator = 1
+    denominator, most = 1, math.isqrt(modulus // 2)
     for entry in value:
-        denominator *= _denominator(entry * denominator % modulus, modulus)
+        denominator *= _denominator(entry * denominator % modulus, modulus, most)
     numerators = value * denominator % modulus
     return np.where(2 * numerators > modulus, numerators - modulus, numerators), denominator
 
@@ -208,9 +208,8 @@ def _joined(digits: list[np.ndarray]) -> np.ndarray:
     return numbers[0]
 
 
-def _denominator(residue: int, modulus: int) -> int:
+def _denominator(residue: int, modulus: int, most: int) -> int:
     """The denominator of the fraction of small terms that has that residue (Wang 1981)."""
-    most = math.isqrt(modulus // 2)
     if min(residue, modulus - residue) <= most:
         return 1
     rest, last, factor, before = residue, modulus, 1, 0
