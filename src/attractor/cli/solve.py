@@ -104,9 +104,9 @@ def solve(
             support=[asdict(pair) for pair in pairs],
             **solution_summary(solution, numbers),
         )
+        current.say_lines(conflict_lines(solution, numbers))
         if infeasible_count(solution):
             current.exit_code = ExitCode.INFEASIBLE
-            current.say_lines(conflict_lines(solution, numbers))
             kept = f"attractor check {shlex.quote(str(file))}"
             current.suggest(kept, "to see which tokens training keeps instead")
         if out is not None:

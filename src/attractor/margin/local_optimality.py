@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.checks import check_choice, check_kinds
-from attractor.errors import InvalidInputError, Status
+from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin._solve import solve
 from attractor.margin._tie_classes import is_of_classes, solve_tie_classes, tie_classes
@@ -77,7 +77,7 @@ class LocalOptimality(Summary):
 
     def _summary(self) -> tuple[str, Rows]:
         if self.holds.ndim:
-            feasible = int(sum(s is not Status.INFEASIBLE for s in self.solution.status))
+            feasible = int(np.isfinite(self.solution.value).sum())
             rows = [
                 ("selections", str(self.holds.size)),
                 ("geometry", self.solution.geometry.name),

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from attractor.margin.sensitivity import Sensitivity
 
 
+_CONTRADICTORY = (Status.INFEASIBLE, Status.OUT_OF_REACH)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Plotted, Summary):
     """A matrix for a margin problem, multipliers, and the proof that they carry.
@@ -198,15 +201,16 @@ class Solution(Plotted, Summary):
 
     @property
     def conflict(self) -> Any:
-        """Numbers of the constraints that contradict each other; empty unless infeasible.
+        """Numbers of the constraints that contradict each other, exactly or to rounding.
+
+        Empty unless the problem is infeasible or out of reach.
 
         With an axis of instances, a list with one such array an instance.
         """
         if not self._batched:
-            infeasible = self.status is Status.INFEASIBLE
-            return np.flatnonzero((self.multipliers != 0) & infeasible)
+            return np.flatnonzero((self.multipliers != 0) & (self.status in _CONTRADICTORY))
         return [
-            np.flatnonzero((row != 0) & (status is Status.INFEASIBLE))
+            np.flatnonzero((row != 0) & (status in _CONTRADICTORY))
             for row, status in zip(self.multipliers, self.status, strict=True)
         ]
 
@@ -286,13 +290,12 @@ class Solution(Plotted, Summary):
         ]
         if np.isnan(self.W).any():
             conflict = self.conflict
-            if self.status is not Status.INFEASIBLE:  # whose bound is one over rounding
+            if self.status is Status.INFEASIBLE:  # whose bound is one over rounding
+                rows += [("certificate", "Farkas multipliers, within rounding of exact ones")]
+            else:
                 rows += [("norm at least", f"{self.norm_lower_bound:.4g}")]
             if conflict.size:
-                rows += [
-                    ("certificate", "Farkas multipliers, within rounding of exact ones"),
-                    ("in conflict", f"{conflict.size} constraints: {_some(conflict)}"),
-                ]
+                rows += [("in conflict", f"{conflict.size} constraints: {_some(conflict)}")]
             return title, rows
         support = int(self.support.sum())
         rows += [

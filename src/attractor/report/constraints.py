@@ -61,7 +61,7 @@ class SupportPair(TokenConstraint):
 
 
 def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict]:
-    """The constraints with a multiplier in the proof that a problem is infeasible.
+    """The constraints that contradict each other where a problem is infeasible or out of reach.
 
     Args:
         solution: Solution for one data set or several, of a problem that comes from a selection.
@@ -103,8 +103,8 @@ def conflict_section(found: list[Conflict]) -> Section:
         "Constraints that conflict",
         [
             "Each line asks that attention scores the token to keep higher than the other token "
-            "of the same sequence. Added up with the shares shown, the left sides cancel to zero "
-            "for every matrix, so they cannot all be positive. Dropping one of these sequences, or "
+            "of the same sequence. Added up with the shares shown, the left sides cancel to zero, "
+            "but for rounding, for every matrix, so they cannot all be far above zero. Dropping one of these sequences, or "
             "selecting another token in it, breaks this contradiction; others may remain."
             f"{note}"
         ],

@@ -16,7 +16,6 @@ from attractor import plots
 from attractor.analysis import Verdict
 from attractor.checks import check_items, check_kinds, check_path
 from attractor.datasets.digits import GRID, DigitPatches
-from attractor.errors import Status
 from attractor.margin import Solution
 from attractor.provenance import Provenance
 from attractor.report import seen
@@ -297,10 +296,8 @@ class SizeResult:
 
     @property
     def feasible(self) -> Float[np.ndarray, "instance"]:
-        """1 for each data set whose predicted selection some matrix realizes, else 0."""
-        return np.array(
-            [float(status is not Status.INFEASIBLE) for status in self.prediction.status]
-        )
+        """1 for each data set whose predicted selection a matrix was found for, else 0."""
+        return np.isfinite(self.prediction.value).astype(float)
 
     @property
     def n(self) -> int:

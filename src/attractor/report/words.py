@@ -104,7 +104,13 @@ def prediction_sentences(solution: Solution, about: str) -> list[str]:
             f"In {int((~requires).sum())} no row keeps some of its tokens and not others, so that "
             "no direction is predicted."
         )
-    undecided = len(solution) - counts["optimal"] - counts["infeasible"]
+    beyond = solution.status == Status.OUT_OF_REACH
+    if beyond.any():
+        sentences.append(
+            f"In {beyond.sum()} none was found, and any that does has a {kind} norm of at least "
+            f"{solution.norm_lower_bound[beyond].min():.2g}."
+        )
+    undecided = len(solution) - counts["optimal"] - counts["infeasible"] - beyond.sum()
     if undecided:
         sentences.append(f"In {undecided} the solver stopped before this was certain.")
     if solved.any():
