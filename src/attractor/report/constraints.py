@@ -104,8 +104,9 @@ def conflict_section(found: list[Conflict]) -> Section:
         [
             "Each line asks that attention scores the token to keep higher than the other token "
             "of the same sequence. Added up with the shares shown, the left sides cancel to zero, "
-            "but for rounding, for every matrix, so they cannot all be far above zero. Dropping one of these sequences, or "
-            "selecting another token in it, breaks this contradiction; others may remain."
+            "but for rounding, for every matrix, so they cannot all be far above zero. Dropping "
+            "one of these sequences, or selecting another token in it, breaks this contradiction; "
+            "others may remain."
             f"{note}"
         ],
         table=Table([*columns, "share"], rows),
