@@ -23,7 +23,8 @@ from jaxtyping import Bool, Float, Int
 from attractor.geometry import Geometry
 from attractor.margin import extended
 from attractor.margin.batches import inner_products
-from attractor.margin.feasible_point import feasible_point
+from attractor.margin.feasible_point import feasible_point, norm_constant
+from attractor.margin.nearby_points import nearby_radius
 from attractor.margin.problem import MarginProblem
 from attractor.margin.scaling import ScaledConstraints
 
@@ -37,6 +38,8 @@ _MOST_EXTENDED = 2**20
 _PORTION = 1024
 """Constraints evaluated at a time in extended precision."""
 _SUPPORT_TOLERANCE = 1e-6
+_NEAR = 1e-12
+"""Relative distance of an exact point from W that needs no closer look."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,10 @@ def _certify(
     unmet = np.where(scaled.equality | scaled.inequality, unmet, 0.0)
     curable = positive & scalable[:, None]
     unscaled = unmet * ~curable
-    upper, distance = _bounded_above(scaled, W, norm, stretch, curable, unscaled, geometry)
+    missing = margins - most, doubt + (most - c)
+    upper, distance = _bounded_above(
+        scaled, W, norm, stretch, curable, unscaled, *missing, geometry
+    )
     reach = scaled.norms * frobenius[:, None]
     shortfall = np.where(least < 1, 1.0 - least, 0.0)
     loose = (unscaled / np.where(unscaled > 0, np.maximum(reach, np.abs(c)), 1.0)).max(
@@ -224,6 +230,8 @@ def _bounded_above(
     stretch: Float[np.ndarray, "instances"],
     curable: Bool[np.ndarray, "instances m"],
     unscaled: Float[np.ndarray, "instances m"],
+    slack: Float[np.ndarray, "instances m"],
+    doubt: Float[np.ndarray, "instances m"],
     geometry: Geometry,
 ) -> tuple[Float[np.ndarray, "instances"], Float[np.ndarray, "instances"]]:
     """Norms of matrices that meet all constraints, and how far from W they lie.
@@ -234,7 +242,18 @@ def _bounded_above(
     upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper * (1 + 4 * _ROUNDING))
     upper = np.where(np.isnan(upper), np.inf, upper)
     moved = np.zeros(len(W))
-    for i in np.flatnonzero(np.isfinite(upper) & unscaled.any(-1)):
+    open_ = np.flatnonzero(np.isfinite(upper) & unscaled.any(-1))
+    if open_.size:
+        constant = norm_constant(geometry, *W.shape[-2:])
+        radius = nearby_radius(scaled, open_, W, slack, doubt, curable)
+        c = np.where(curable, scaled.given, 1.0)
+        least = (np.where(curable, slack - doubt - radius[:, None] * scaled.norms, 0.0) / c).min(-1)
+        near = open_[(constant * radius <= _NEAR * norm)[open_] & (least > -0.5)[open_]]
+        stretch[near], moved[near] = np.minimum(1.0, 1.0 + least[near]), radius[near]
+        rounded = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) + constant * radius
+        upper[near] = (rounded / stretch * (1 + 8 * _ROUNDING))[near]
+        open_ = np.setdiff1d(open_, near)
+    for i in open_:
         upper[i] = np.inf
         point = feasible_point(scaled, i, W[i], curable[i])
         if point is None:

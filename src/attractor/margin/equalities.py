@@ -133,9 +133,9 @@ class Conditioned:
         return result if result.error <= _MOST_ERROR else None
 
     def least_norm(self, wanted: Float[np.ndarray, "k"]) -> Float[np.ndarray, "n"]:
-        """The least vector with these products, to working precision of T times them."""
+        """The least vector with these products, nearly."""
         turned = extended.matrix_product(self.transform, wanted[:, None])
-        return np.linalg.lstsq(self.rows, (turned[0] + turned[1])[:, 0], rcond=None)[0]
+        return self.rows.T @ (turned[0] + turned[1])[:, 0]
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ class Equalities:
         conditioned = Conditioned.of(rows, chosen)
         if conditioned is None:
             return None
-        inverse = np.linalg.pinv(conditioned.rows)
-        k, n = conditioned.rows.shape
-        size = float(np.linalg.norm(inverse)) * (1 + 1e-9)
-        off = float(np.linalg.norm(conditioned.rows @ inverse - np.eye(k)))
-        rounding = 2 * (n + 4) * _ROUNDING * float(np.linalg.norm(conditioned.rows))
+        orthonormal = conditioned.rows  # nearly, so that its transpose is nearly its inverse
+        k, n = orthonormal.shape
+        size = float(np.linalg.norm(orthonormal)) * (1 + 1e-9)
+        off = float(np.linalg.norm(orthonormal @ orthonormal.T - np.eye(k)))
+        rounding = 2 * (n + 4) * _ROUNDING * size
         defect = (off + (rounding + conditioned.error) * size) * (1 + 1e-9)
         if not defect < 1:
             return None
