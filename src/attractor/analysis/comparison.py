@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMPARED = "compared"
 UNPREDICTED = "no direction is predicted"
 INFEASIBLE = "no matrix satisfies the constraints"
+NOT_FOUND = "no matrix that satisfies the constraints was found"
 ZERO = "the matrix is zero"
 UNDEFINED = "the matrix is not finite"
 """The outcomes, in words."""
@@ -57,10 +58,11 @@ def comparison(
             minima.at_rest,
             minima.found,
             kinds == NONE,
+            reference.infeasible[last],
             ~reference.feasible[last],
             ~(W != 0).any((-1, -2)),
             np.isfinite(ratio),
         ],
-        [UNDEFINED, AT_REST, BESIDE, UNPREDICTED, INFEASIBLE, ZERO, COMPARED],
+        [UNDEFINED, AT_REST, BESIDE, UNPREDICTED, INFEASIBLE, NOT_FOUND, ZERO, COMPARED],
         UNPREDICTED,
     )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.analysis.label_direction import label_direction
 from attractor.analysis.prediction import GIVEN, Prediction, predicted_problem
 from attractor.analysis.trained import Trained, with_instances
-from attractor.errors import InvalidInputError
+from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, Solution
 from attractor.margin.local_optimality import score_advantage, worst_advantage
@@ -67,8 +67,13 @@ class Reference(Prediction):
 
     @property
     def feasible(self) -> Bool[np.ndarray, "reference"]:
-        """Whether a matrix satisfies the constraints of every reference."""
+        """Whether a matrix was found for the constraints of every reference."""
         return np.isfinite(self.solution.W).all((-1, -2)).reshape(-1)[self.row]
+
+    @property
+    def infeasible(self) -> Bool[np.ndarray, "reference"]:
+        """Whether it is proved that none satisfies them."""
+        return np.atleast_1d(self.solution.status == Status.INFEASIBLE)[self.row]
 
     @property
     def value(self) -> Float[np.ndarray, "reference"]:

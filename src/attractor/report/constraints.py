@@ -76,11 +76,9 @@ def conflicts(solution: Solution, instance_numbers: np.ndarray) -> list[Conflict
     for number, lone in zip(instance_numbers, alone, strict=True):
         problem = lone.problem
         selection = problem.selection
-        if selection is None or problem.sequence is None:
+        if selection is None or problem.sequence is None or not lone.conflict.size:
             continue
-        share = np.abs(lone.multipliers) / max(
-            np.abs(lone.multipliers[lone.conflict]).sum(), 1e-300
-        )
+        share = np.abs(lone.multipliers) / np.abs(lone.multipliers[lone.conflict]).sum()
         for j in lone.conflict:
             sequence, query, token = (
                 int(getattr(problem, name)[j]) for name in ("sequence", "query", "token")

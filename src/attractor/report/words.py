@@ -152,17 +152,18 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
             f"Whether a matrix selects {about} is not known: none was found, and any that does has "
             f"{bound}."
         )
-    left = f"the relative gap left is {solution.gap:.1e}"
-    if not np.isfinite(solution.gap):
-        left = f"its gap is not known, the largest violation {_violation(solution):.1e}"
+    if np.isfinite(solution.value):
+        return (
+            f"A matrix that selects {about} exists. How small one can be is not settled to the "
+            f"accuracy required: its {kind} norm is at least {solution.dual_value:.8g}, and at most "
+            f"{solution.value:.8g} (a relative gap of {solution.gap:.1e})."
+        )
+    missing = float(solution.certificate.violation[0])
+    short = f" The one found misses a constraint by {missing:.1e}." if missing < np.inf else ""
     return (
-        f"Whether a matrix selects {about} was not settled to the accuracy required: "
-        f"{solution.status.message} It has {bound}; {left}."
+        f"Whether a matrix selects {about} was not settled to the accuracy required. Any that does "
+        f"has {bound}; no gap is known.{short}"
     )
-
-
-def _violation(solution: Solution) -> float:
-    return float(solution.certificate.violation[0])
 
 
 def training_sentences(verdict: Verdict) -> list[str]:
