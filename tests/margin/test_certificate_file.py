@@ -133,7 +133,7 @@ def test_solutions_below_the_normal_numbers(seed):
 
 
 def test_a_contradiction_of_rounded_data_is_claimed_as_the_bound_it_is():
-    solution = solve(thin_problem(1e-15, 0, 20, 6))
+    solution = solve(thin_problem(1e-15, 0, 40, 14))
     assert solution.status is Status.OUT_OF_REACH
     assert exact_multipliers(solution.problem, solution.multipliers) is None
     file = through_json(contents(solution))

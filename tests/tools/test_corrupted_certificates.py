@@ -60,8 +60,8 @@ def infeasible():
 @pytest.fixture(scope="module")
 def bounded():
     """Contradictions to working precision alone: exactly, the rows share a direction."""
-    thin = [thin_problem(1e-15, seed, 20, 6) for seed in range(3)]
-    return [certificate(problem, status=Status.INFEASIBLE) for problem in thin]
+    thin = [thin_problem(1e-15, seed, 40, 14) for seed in range(3)]
+    return [certificate(problem, status=Status.OUT_OF_REACH) for problem in thin]
 
 
 def count_refused(files, corruptions):

@@ -255,7 +255,7 @@ def _bounded_above(
         open_ = np.setdiff1d(open_, near)
     for i in open_:
         upper[i] = np.inf
-        point = feasible_point(scaled, i, W[i], curable[i])
+        point = feasible_point(scaled, int(i), W[i], curable[i])
         if point is None:
             continue
         c = np.where(curable[i], scaled.given[i], 1.0)

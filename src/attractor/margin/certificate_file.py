@@ -139,8 +139,8 @@ def _gap_to_rounding(solution: Solution, problem: MarginProblem, x: np.ndarray) 
         return np.inf
     short = np.where(scaled.equality[0], np.abs(slack), np.maximum(-slack, 0.0)) + doubt
     short = np.where(curable | ~np.isfinite(short), 0.0, short)
-    moved = np.ldexp((np.abs(weights) * short).sum() / solution.dual_norm, scaled.unit[0]) / scale
-    moved = moved if np.isfinite(moved) else 0.0
+    total = float((np.abs(weights) * short).sum())
+    moved = np.ldexp(total / solution.dual_norm, scaled.unit[0]) / scale if total > 0 else 0.0
     value = solution.norm / scale
     gap = (value - solution.dual_value + moved) / value if value > 0 else 0.0
     return float(max(gap, 1.0 - scale))

@@ -8,6 +8,7 @@ other those of A are, and a matrix meets the one set of equalities where it meet
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -60,8 +61,11 @@ class Rows:
             return None
         low, high = one.given_range
         slots = np.flatnonzero(one.nonzero[0] & np.isfinite(one.given[0]))
-        names = one.left, one.right, one.given, high - low, one.equality, one.norms
-        return cls(*(array[0, slots] for array in names), slots)
+        left, right, bounds, unknown, equality, norms = (
+            array[0, slots]
+            for array in (one.left, one.right, one.given, high - low, one.equality, one.norms)
+        )
+        return cls(left, right, bounds, unknown, equality, norms, slots)
 
     def slack(
         self, W: Float[np.ndarray, "d e"], move: Float[np.ndarray, "d e"]
@@ -162,7 +166,8 @@ class Equalities:
         if not rows.fits(places.size):
             return None
         matrix = rows.matrix(places)
-        triangle, order = scipy.linalg.qr(matrix.T, mode="r", pivoting=True)
+        factors: Any = scipy.linalg.qr(matrix.T, mode="r", pivoting=True)
+        triangle, order = factors
         diagonal = np.abs(np.diag(triangle))
         rank = int((diagonal > DEPENDENT * diagonal[0]).sum())
         chosen = places[order[:rank]]

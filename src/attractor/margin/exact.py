@@ -7,6 +7,7 @@ modulo a prime and lifted digit by digit (Dixon 1982), so that entries stay smal
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -180,7 +181,8 @@ def _solve(square: np.ndarray, inverse: np.ndarray, wanted: np.ndarray) -> tuple
 
 def _limbs(matrix: np.ndarray) -> list[np.ndarray]:
     """Matrices of 64-bit integers, the i-th times ``2^(24 i)``, that add up to one of integers."""
-    rest, signs = abs(matrix), np.where(matrix < 0, -1, 1)
+    rest: Any = abs(matrix)
+    signs = np.where(matrix < 0, -1, 1)
     limbs = []
     while not limbs or rest.any():
         limbs.append((rest & ((1 << _LIMB) - 1)).astype(np.int64) * signs.astype(np.int64))
@@ -190,8 +192,10 @@ def _limbs(matrix: np.ndarray) -> list[np.ndarray]:
 
 def _product(matrix: np.ndarray, residues: np.ndarray) -> np.ndarray:
     """A matrix of residues times a vector of them, modulo the prime."""
-    parts = range(0, len(residues), 512)
-    return sum(matrix[:, i : i + 512] @ residues[i : i + 512] % _PRIME for i in parts) % _PRIME
+    total = np.zeros(len(matrix), dtype=np.int64)
+    for i in range(0, len(residues), 512):
+        total += matrix[:, i : i + 512] @ residues[i : i + 512] % _PRIME
+    return total % _PRIME
 
 
 def _joined(digits: list[np.ndarray]) -> np.ndarray:

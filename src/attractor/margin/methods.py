@@ -174,7 +174,7 @@ def _try(
     proved = np.zeros(len(W), dtype=bool)
     for i in np.flatnonzero((np.isnan(certificate.norm) | useless) & (certificate.dual_value > 0)):
         if certificate.relative_farkas_residual[i] <= _NEARLY_VANISHED:
-            exact = proved_multipliers(scaled, i, x[i])
+            exact = proved_multipliers(scaled, int(i), x[i])
             if exact is not None:
                 proved[i], x[i] = True, exact
     if (useless | proved).any():  # no multiple of W satisfies the constraints

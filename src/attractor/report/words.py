@@ -155,8 +155,8 @@ def _one_prediction(solution: Solution, about: str, kind: str) -> str:
     if np.isfinite(solution.value):
         return (
             f"A matrix that selects {about} exists. How small one can be is not settled to the "
-            f"accuracy required: its {kind} norm is at least {solution.dual_value:.8g}, and at most "
-            f"{solution.value:.8g} (a relative gap of {solution.gap:.1e})."
+            f"accuracy required: its {kind} norm is at least {solution.dual_value:.8g}, and at "
+            f"most {solution.value:.8g} (a relative gap of {solution.gap:.1e})."
         )
     missing = float(solution.certificate.violation[0])
     short = f" The one found misses a constraint by {missing:.1e}." if missing < np.inf else ""
