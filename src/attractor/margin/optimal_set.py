@@ -16,6 +16,7 @@ from attractor.margin.scaling import ScaledConstraints
 
 _LARGEST_EXPLICIT = 4_000_000
 """Entries of the matrix of constraints up to which it is decomposed: some seconds."""
+_ROUNDING = np.finfo(np.float64).eps
 _DEPENDENT = 1e-11
 """Relative singular value of the matrix of constraints below which rounding decides on them."""
 _LEAST_MOVE = 1e-6
@@ -74,10 +75,6 @@ class UnitConstraints(Batch):
         high, low = extended.bilinear(self.left, extended.two_sum(W, -other), self.right)
         return high + low
 
-    def combined(self) -> Float[np.ndarray, "d e"]:
-        """``sum_j lambda_j a_j b_j^T``."""
-        return self.left.T @ (self.multipliers[:, None] * self.right)
-
     def features(self, directions: Directions) -> Float[np.ndarray, "m k"]:
         """Margins, a unit of each coordinate."""
         return directions.features(self.left, self.right)
@@ -114,6 +111,11 @@ class Span:
         kept = values > _DEPENDENT * values[0]
         combinations = (P[:, kept] / values[kept]).T
         return cls(constraints, combinations, left, right, basis[kept])
+
+    @property
+    def rounding(self) -> float:
+        """What rounding of rows may be worth in the basis; near-parallel ones enlarge it."""
+        return 16 * _ROUNDING * float(np.abs(self.combinations).sum(-1).max(initial=0.0))
 
     def features(self, directions: Directions) -> Float[np.ndarray, "r k"]:
         """Inner products of the basis with the matrices of unit coordinates."""

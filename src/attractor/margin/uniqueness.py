@@ -17,6 +17,7 @@ from attractor.geometry import (
     singular_value_decomposition,
     singular_values,
 )
+from attractor.margin import extended
 from attractor.margin.certificate import certify_scaled
 from attractor.margin.methods import status_of
 from attractor.margin.optimal_face import Entries, exposed_face, symmetric_features
@@ -126,8 +127,10 @@ def unique_at_once(
     left, right = _unit_rows(scaled.left), _unit_rows(scaled.right)
     combined = np.swapaxes(left, -1, -2) @ (weights[..., None] * right)
     U, tau, Vt = singular_value_decomposition(combined)
-    tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
     accuracy = _accuracy(np.where(known, gap, 0.0))
+    # Of near-parallel constraints the sum is small beside what rounding its terms may be worth.
+    known &= 16 * np.finfo(float).eps * np.abs(weights).sum(-1) <= accuracy * tau[:, 0]
+    tau = tau / np.where(tau[:, :1] > 0, tau[:, :1], 1.0)
     held = scaled.nonzero & (scaled.equality | (weights > accuracy[:, None]))
     ranks = np.where(known, (tau >= 1 - accuracy[:, None]).sum(-1), 0)
     for rank in np.unique(ranks[ranks > 0]):
@@ -174,10 +177,14 @@ class _Search:
         self.least = max(_FAR, _CURVED * math.sqrt(gap)) * float(np.linalg.norm(W))
         self.exponent = int(np.frexp(np.abs(W).max())[1])
         self.W = np.ldexp(W, -self.exponent)
+        weights = self.scaled.scale(W[None], self.given)[1][0]
         self.constraints = UnitConstraints.of(
-            self.scaled,
-            self.scaled.scale(W[None], self.given)[1][0],
-            self.exponent - int(self.scaled.unit[0]),
+            self.scaled, weights, self.exponent - int(self.scaled.unit[0])
+        )
+        # Large multipliers of near-parallel constraints leave a small sum.
+        weights = np.ldexp(weights, -np.frexp(np.abs(weights).max(initial=0.0))[1])
+        self.M = sum(
+            extended.weighted_outer_sum(self.scaled.left[0], weights, self.scaled.right[0])
         )
 
     def judge(
@@ -190,8 +197,7 @@ class _Search:
             cut: Singular value that may be zero, of rows of norm one on a face not known exactly.
         """
         constraints, geometry, W = self.constraints, self.geometry, self.W
-        M = constraints.combined()
-        M = M / float(geometry.dual_norm(M))
+        M = self.M / float(geometry.dual_norm(self.M))
         face = exposed_face(geometry, M, W, accuracy)
         binds = constraints.equality | (constraints.multipliers > accuracy)
         bound = constraints.choose(binds)
@@ -201,6 +207,7 @@ class _Search:
         if isinstance(face.directions, Entries):  # known exactly, once known
             cut = _DEPENDENT_ENTRIES
         span = Span.of(bound)
+        cut = max(cut, span.rounding)
         held = np.vstack([span.features(face.directions), face.shared])
         if len(row_space(held, cut)) == face.directions.size:
             return Uniqueness.UNIQUE, None

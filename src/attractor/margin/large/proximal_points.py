@@ -354,8 +354,8 @@ class Balls:
     def _reach_of_sum(self, radius: float) -> Reached:
         z = self.z
         levels = (self.sums - radius) / np.arange(1, len(z) + 1)
-        distance = float(levels[(self.falling > levels).nonzero()[0][-1]])
-        above = z > distance
+        last = _last_above(self.falling, levels)
+        distance, above = float(levels[last]), z >= self.falling[last]
         total = float(np.count_nonzero(above))
 
         def projection() -> Projection:
@@ -410,6 +410,11 @@ def _distance(z: Float[np.ndarray, "r"], radius: float, p: float) -> float:
     return _root(excess, 1e-15 * most, most, rounding=1.0)
 
 
+def _last_above(falling: Float[np.ndarray, "r"], levels: Float[np.ndarray, "r"]) -> int:
+    """The last place of a number above its level; the first, where rounding hides that it is."""
+    return int(np.flatnonzero(falling > levels)[-1:].sum())
+
+
 def _root(
     falling: Callable[[float], tuple[float, float]], low: float, high: float, rounding: float
 ) -> float:
@@ -456,7 +461,7 @@ def proximal_values(
             return zero, zero, zero
         falling = np.sort(z)[::-1]
         levels = (np.cumsum(falling) - tau) / np.arange(1, len(z) + 1)
-        level = levels[np.flatnonzero(falling > levels)[-1]]
+        level = levels[_last_above(falling, levels)]
         cut = z >= level
         return np.minimum(z, level), np.where(cut, 0.0, 1.0), cut / np.sqrt(cut.sum())
     if p == 2:
