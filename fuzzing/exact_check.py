@@ -444,7 +444,7 @@ def _numbers(evidence: Evidence) -> list[str]:
         found.append(f"value: claims {answer.value:.17g}, only {float(evidence.value):.17g}")
     value, bound = CONTEXT.mpf(answer.value), CONTEXT.mpf(answer.dual_value)
     stated = (value - bound) / value if 0 < value < CONTEXT.inf else CONTEXT.mpf(0)
-    apart = 2 * STEP / value if 0 < value < CONTEXT.inf else 0  # both are rounded outwards
+    apart = 4 * STEP / value if 0 < value < CONTEXT.inf else 0  # both are rounded outwards
     if answer.gap < stated - 8 * EPS - apart:
         found.append(f"gap: claims {answer.gap:.3g}, is {float(stated):.3g}")
     # Far below its bound a margin is one that no scaling cures: how far then says nothing.

@@ -153,7 +153,8 @@ SIGMA_DECAY = IN_CONTEXT_CLAIMS.claim(
     statement="the assumption on sub-Gaussian parameters of a task",
     assuming=(SIGMA_GIVEN,),
     contrast=Comparison(
-        "index of the tail of sigma, by Hill's estimate from the largest in 64",
+        "index of the tail of sigma, by a generalized Pareto law of the largest in 64; at least "
+        "that, where the tail is lighter than a power",
         _tail_index,
         _given,
         "the same for tasks whose weights have Cauchy's law",
