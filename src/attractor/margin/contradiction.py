@@ -59,9 +59,10 @@ def proved_multipliers(
     if not used.size or used.size * left.shape[1] * right.shape[1] > _MOST_ENTRIES:
         return None
     equations = _equations(left, right)
+    exact_products = bool(np.isfinite(equations[0]).all())
 
     def near(chosen: Int[np.ndarray, "s"], found: Float[np.ndarray, "s"]) -> np.ndarray | None:
-        if len(equations[0]) == chosen.size - 1:
+        if exact_products and len(equations[0]) == chosen.size - 1:
             exact = _nearest((equations[0][:, chosen], equations[1][:, chosen]), low[chosen])
             if exact is not None:
                 return exact
@@ -71,7 +72,7 @@ def proved_multipliers(
 
     chosen = np.arange(used.size)
     exact = near(chosen, np.abs(multipliers[used]))
-    if exact is None:
+    if exact is None and exact_products:
         chosen, found = _few(equations[0], low)
         exact = near(chosen, found) if 0 < chosen.size < used.size else None
     if exact is None:
@@ -84,6 +85,7 @@ def _equations(left: Float[np.ndarray, "k d"], right: Float[np.ndarray, "k e"]) 
     """Equations that say ``sum_j x_j a_j b_j^T = 0``, one a row, as few as can be seen to do.
 
     Where few b are distinct, the sums of the ``x_j a_j`` of each have to vanish, and so for the a.
+    NaN where products are so small that a pair of numbers does not hold them.
     """
     d, e = left.shape[1], right.shape[1]
     right_of, right_signs, rights = _distinct(right)
@@ -97,7 +99,10 @@ def _equations(left: Float[np.ndarray, "k d"], right: Float[np.ndarray, "k e"]) 
     else:
         full = np.broadcast_arrays(left[:, :, None], right[:, None, :])
         pair = extended.two_product(*full)
+        lost = (full[0] != 0) & (full[1] != 0) & (np.abs(pair[0]) < _SMALLEST)
         high, low = (part.reshape(len(left), -1).T for part in pair)
+        if lost.any():
+            return np.full_like(high, np.nan), low
     kept = high.any(1)
     return high[kept], low[kept]
 
@@ -148,9 +153,6 @@ def _nearest(
 ) -> Float[np.ndarray, "k"] | None:
     """Multipliers next to positive ones that solve k - 1 equations; None without a proof."""
     high, low = equations
-    size = np.abs(high)
-    if ((size > 0) & (size < _SMALLEST)).any():
-        return None
     n, k = high.shape
     if not n:
         return np.ones(1) if bounds[0] > 0 else None
