@@ -76,6 +76,36 @@ def test_all_blocks_keep_their_balance(correlated, heads):
     assert np.abs(flow.last.label_row).max() > 1e-3
 
 
+def rotated(variances, seed=0):
+    axes = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(variances),) * 2))[0]
+    covariance = axes @ np.diag(variances) @ axes.T
+    return (covariance + covariance.T) / 2
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        1e-8 * np.eye(2),
+        1e-6 * np.eye(2),
+        1e4 * np.eye(2),
+        np.diag([0.01, 100.0]),
+        np.diag([1e-4, 1e4]),
+        rotated([0.01, 100.0]),
+        rotated([1e-6, 1e-3, 1e-2]),
+        rotated([1.0, 1e2, 1e5]),
+    ],
+    ids=lambda covariance: f"{np.linalg.eigvalsh(covariance).round(12).tolist()}",
+)
+def test_covariances_of_any_scale_and_condition_end_at_the_trained_head(covariance):
+    task = RegressionTask(covariance)
+    limit, last = trained_limit(task).blocks, infinite_flow(task, 0.1, [0.0, 1e40]).last
+    # Rounding of the inverse, and errors of steps from a start that is longer than the limit.
+    allowed = 1e-13 * np.linalg.cond(covariance) + 1e-11 * max(1, (0.1 / limit.value_label) ** 2)
+    apart = np.linalg.norm(last.key_query - limit.key_query)
+    assert apart <= allowed * np.linalg.norm(limit.key_query)
+    assert last.value_label == pytest.approx(float(limit.value_label), rel=allowed)
+
+
 def test_linear_attention_ends_at_its_optimum():
     task, length = RegressionTask.official(), 10
     flow = linear_attention_flow(task, 0.2, [5000.0], length, tolerance=1e-12)

@@ -19,6 +19,8 @@ from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9
+"""In units of the time in which the slowest direction of the trained head moves, if that is longer
+than one."""
 _RECORDS = 60
 _TOLERANCE, _FINE_TOLERANCE = 1e-9, 1e-11
 """Of flows that end at rest, and of those that are compared on their way."""
@@ -28,7 +30,12 @@ def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
     """The times at which flows of a case are recorded, up to its time or to convergence."""
     if math.isfinite(case.time):
         return np.linspace(0, case.time, _RECORDS)
-    return np.concatenate([[0], np.geomspace(0.05, _LONGEST, _RECORDS)])
+    task = case.task
+    inputs, queries = map(np.linalg.eigvalsh, (task.covariance, task.query_covariance))
+    least = queries[queries > queries[-1] * len(queries) * np.finfo(np.float64).eps][0]
+    value = float(np.linalg.norm(1 / inputs))  # b^2 of the balanced trained head
+    slowest = value * inputs[0] ** 2 * least * task.weight_variance
+    return np.concatenate([[0], np.geomspace(0.05, _LONGEST / min(1.0, slowest), _RECORDS)])
 
 
 @once_a_case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
@@ -17,6 +17,10 @@ from attractor.prompt.regression.initialization import balanced_initialization
 from attractor.prompt.regression.linear_attention import check_length, linear_attention_risk_of
 from attractor.prompt.regression.quadratics import TaskArrays
 from attractor.prompt.regression.task import RegressionTask
+
+_FAR = 100.0
+"""Ratio of variances from which on a flow is followed along their directions."""
+_COVARIANCES = "covariance", "query_covariance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +118,42 @@ def linear_attention_flow(
     if not all(np.isfinite(block).all() for block in initial):
         raise InvalidInputError("initial", "an entry is not finite", "Give finite blocks")
     check_length(length)
+    axes = _axes(task.covariance)
+    if axes is not None:
+        covariances = (_turned(one, axes) for one in (task.covariance, task.query_covariance))
+        task = replace(task, **dict(zip(_COVARIANCES, covariances, strict=True)))
+        initial = _along(initial, axes.T)
     compiled = _compiled(task.dimension, np.shape(initial.value_label)).on(
         (TaskArrays.of(task), 1 / length)
     )
-    flow = follow_risk(compiled, initial, times, tolerance)
-    return BlockFlow(**vars(flow))
+    flow = vars(follow_risk(compiled, initial, times, tolerance))
+    if axes is not None:
+        flow["parameters"] = _along(flow["parameters"], axes)
+    return BlockFlow(**flow)
+
+
+def _axes(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"] | None:
+    """Directions without covariance, where variances differ by so much that others mix them up."""
+    variances, axes = np.linalg.eigh(covariance)
+    apart = np.any(covariance - np.diag(np.diag(covariance)))
+    return axes if apart and variances[-1] > _FAR * variances[0] else None
+
+
+def _turned(
+    covariance: Float[np.ndarray, "d d"], axes: Float[np.ndarray, "d d"]
+) -> Float[np.ndarray, "d d"]:
+    """A covariance along the directions; what rounding of the turn leaves between them is zero."""
+    turned = axes.T @ covariance @ axes
+    turned = (turned + turned.T) / 2
+    rounding = 64 * np.finfo(np.float64).eps * np.abs(turned).max()
+    kept = (np.abs(turned) > rounding) | np.eye(len(turned), dtype=bool)
+    return np.where(kept, turned, 0.0)
+
+
+def _along(blocks: Blocks, turn: Float[np.ndarray, "d d"]) -> Blocks:
+    """Blocks in turned coordinates."""
+    a, c, v, b = blocks
+    return Blocks(turn @ a @ turn.T, c @ turn.T, v @ turn.T, b)
 
 
 @functools.cache

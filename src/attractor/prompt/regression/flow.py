@@ -18,10 +18,8 @@ from attractor.errors import InvalidInputError
 from attractor.precision import LARGEST, as_float64, double_precision
 
 _SMALLEST_PARAMETER = 1e-3  # below it errors are absolute
-_NEARLY_CONVERGED = 1e-10
-_MOVES = 1e4 * _NEARLY_CONVERGED  # far from it, whatever the error of a step
-_LATE = 0.99  # of a step
-_ROUNDINGS = 16  # of the parameters, of which the gradient at the limit consists
+_NEARLY_CONVERGED = 1e-10  # of the parameters, left to go
+_MOVES = 1e4 * _NEARLY_CONVERGED  # in a step, far from it, whatever the error of a step
 _FLAT = 1e-8
 
 
@@ -191,29 +189,31 @@ def _solve(
 def _moves(piece: scipy.integrate.DenseOutput) -> bool:
     """Whether a flow is far from convergence at the end of a step, by the step's polynomial alone.
 
-    That spares the gradient there, which is a third of all gradients.
+    That spares the derivatives there. A step is as long as the problem's own times.
     """
-    late, end = piece.t_old + _LATE * (piece.t - piece.t_old), piece(piece.t)
-    moved = float(np.linalg.norm(end - piece(late)))
-    return moved > _MOVES * (piece.t - late) * float(np.linalg.norm(end))
+    end = piece(piece.t)
+    return float(np.linalg.norm(end - piece(piece.t_old))) > _MOVES * float(np.linalg.norm(end))
 
 
 def _limit(
     compiled: CompiledRisk, point: Float[np.ndarray, "parameter"]
 ) -> Float[np.ndarray, "parameter"] | None:
-    """The limit of the flow if it has converged but for rounding, else None.
+    """The limit of the flow if hardly anything is left to go, else None.
 
-    The remaining way is that of a linear flow: along curved directions to where the gradient
-    vanishes, along flat ones nothing.
+    What is left is the way of a linear flow: along curved directions to where the gradient
+    vanishes, along flat ones nothing. Curvatures may differ by the cube of a covariance's
+    condition, so that each parameter is measured in units in which its own curvature is one.
     """
-    gradient, norm = np.asarray(compiled.gradient(point)), float(np.linalg.norm(point))
-    if np.linalg.norm(gradient) > _NEARLY_CONVERGED * norm:
+    gradient, hessian = np.asarray(compiled.gradient(point)), np.asarray(compiled.hessian(point))
+    own = np.abs(np.diag(hessian))
+    unit = 1 / np.sqrt(np.where(own > 0, own, own.max(initial=0.0) or 1.0))
+    curvatures, directions = np.linalg.eigh(unit[:, None] * hessian * unit)
+    curved = curvatures > _FLAT * np.abs(curvatures).max()
+    if curvatures[0] < -_FLAT * np.abs(curvatures).max():
         return None
-    curvatures, directions = np.linalg.eigh(np.asarray(compiled.hessian(point)))
-    largest = float(np.abs(curvatures).max())
-    if np.linalg.norm(gradient) > _ROUNDINGS * np.finfo(np.float64).eps * largest * norm:
-        return None
-    if curvatures[0] < -_FLAT * largest:
-        return None
-    curved = directions[:, curvatures > _FLAT * largest]
-    return point - curved @ ((curved.T @ gradient) / curvatures[curvatures > _FLAT * largest])
+    along = directions[:, curved]
+    left = unit * (along @ ((along.T @ (unit * gradient)) / curvatures[curved]))
+    flat = np.linalg.qr(unit[:, None] * directions[:, ~curved])[0]
+    left -= flat @ (flat.T @ left)
+    settled = np.linalg.norm(left) <= _NEARLY_CONVERGED * np.linalg.norm(point)
+    return point - left if settled else None
