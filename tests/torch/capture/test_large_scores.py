@@ -75,6 +75,18 @@ def test_heads_are_told_from_those_that_are_not_bilinear(constant, monkeypatch):
 
 
 @pytest.mark.parametrize("constant", CONSTANTS)
+def test_constants_in_coordinates_that_positions_rotate(constant):
+    """Keys turned back in single precision would be off by more than heads may differ."""
+    model = small("GPTNeoX")
+    for layer in model.layers:
+        bias = layer.attention.query_key_value.bias.data.view(4, 3, 8)
+        size = (abs(constant) * 8**0.5) ** 0.5
+        bias[:, 0, 1], bias[:, 1, 1] = size, np.sign(constant) * size
+    for _, layer in capture_heads(model, Letters(), TEXTS):
+        assert set(layer.status) == {BILINEAR} and layer.self_check.max() < 1e-4
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
 def test_where_double_precision_is_refused_rounding_is_allowed_for(constant, monkeypatch):
     """A difference of 0.02 is told up to scores of 3,000; at 100,000 single precision cannot."""
     model = with_constant(constant)

@@ -30,10 +30,3 @@ def layer_numbers(model: torch.nn.Module, modules: Sequence[torch.nn.Module]) ->
         if alike and all(one < other for one, other in itertools.pairwise(numbers)):
             return tuple(numbers)
     return tuple(range(len(modules)))
-
-
-def listed(numbers: Sequence[int]) -> str:
-    """Numbers in rising order, as a person writes them: ``"0 to 5"`` or ``"2, 5, 8"``."""
-    if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))

@@ -10,10 +10,11 @@ from importlib.metadata import version
 import numpy as np
 import torch
 
+from attractor.audit.listed_layers import listed_layers
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.torch.capture.calls import NAME, Call
 from attractor.torch.capture.frame import SHIFT, UNROTATED, Frame, frame_of
-from attractor.torch.capture.layer_numbers import layer_numbers, listed
+from attractor.torch.capture.layer_numbers import layer_numbers
 from attractor.torch.capture.rotations import rotates
 from attractor.torch.capture.run import Run
 from attractor.torch.capture.texts import Shown, Table
@@ -97,7 +98,7 @@ def part_of(
             what = (
                 f"layer {number} has no attention heads" if gap else f"there is no layer {number}"
             )
-            raise InvalidInputError("layers", what, f"Give some of {listed(numbers)}")
+            raise InvalidInputError("layers", what, f"Give some of {listed_layers(numbers)}")
     causal = run.part != "cross" and not bool(own[0].allowed.triu(1).any())
     sinks = int(causal) if sink_positions is None else sink_positions
     keys, queries = _tables(run, shown, own[0], sinks)
