@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections
-from attractor.audit.captured import worst
-from attractor.audit.captured import of_all
+from attractor.audit.captured import of_all, worst
 from attractor.errors import InvalidInputError
 
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from attractor.cli.model_shape import ModelShape
+from attractor.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(
@@ -40,5 +41,5 @@ def test_layers_without_heads_are_neither_counted_nor_taken():
     known.check([2, 4], None)
     with pytest.raises(InvalidInputError, match="layer 3 has no attention heads"):
         known.check([2, 3], None)
-    with pytest.raises(InvalidInputError, match="there is no layer 5. Give some of 2, 4"):
+    with pytest.raises(InvalidInputError, match=r"there is no layer 5\. Give some of 2, 4"):
         known.check([5], None)

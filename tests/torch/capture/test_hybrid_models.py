@@ -30,6 +30,9 @@ def test_layers_have_the_numbers_of_the_model(family, tmp_path):
     assert json.loads(captured.origin["frame"]) == [HYBRID[family]] * 2
     for _, layer in captured:
         assert set(layer.status) == {CaptureStatus.BILINEAR} and layer.self_check.max() < 1e-6
+        assert (layer.projections is not None and layer.projections.key is not None) == (
+            family == "Jamba"
+        )
     last = capture_heads(model, Letters(), TEXTS, layers=[5])
     assert last.layers == [5]
     assert (last.layer(5).keys == captured.layer(5).keys).all()
