@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 from types import CodeType
+from typing import Any
 
 import torch
 
@@ -40,7 +41,7 @@ def rotates(call: Call) -> bool:
 def _names(kind: type[torch.nn.Module]) -> frozenset[str]:
     """All names in the forward pass of a class, and in the functions that it names."""
     found: set[str] = set()
-    ahead = [kind.forward]
+    ahead: list[Any] = [kind.forward]
     while ahead:
         function = inspect.unwrap(ahead.pop())
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
@@ -57,6 +58,6 @@ def _of_code(code: CodeType) -> set[str]:
     return {*code.co_names}.union(*inside)
 
 
-def _is_own(one: object) -> bool:
+def _is_own(one: Any) -> bool:
     """Whether something is a function of a model's, and not of PyTorch."""
     return inspect.isfunction(one) and one.__module__.partition(".")[0] != "torch"
