@@ -58,10 +58,15 @@ def test_shares_and_sizes():
     assert found["content_size"] == 7
 
 
-def test_a_sink_in_the_denominator_does_not_count_as_attention():
-    found = pattern(POSITION, attention=np.full((ROWS, TOKENS), 0.01))
+@pytest.mark.parametrize("share", [1e-30, 1e-3, 0.08, 0.3, 0.9, 1.0])
+def test_what_is_missing_from_one_is_taken_by_a_sink(share):
+    """Sizes are those of tokens alone, and a sink is one where it takes more than each of them."""
+    found = pattern(POSITION, attention=np.full((ROWS, TOKENS), share / TOKENS))
     assert found["effective_size"] == pytest.approx(TOKENS)
-    assert found["sink_mass"] == pytest.approx(0)
+    assert found["sink_mass"] == pytest.approx(1 - share)
+    assert found["sink_share"] == float(1 - share > share / TOKENS)
+    special = pattern(POSITION, special=(0,), attention=np.full((ROWS, TOKENS), share / TOKENS))
+    assert special["sink_mass"] == pytest.approx(1 - share * (TOKENS - 1) / TOKENS)
 
 
 def test_attention_that_is_zero_on_content_is_spread():

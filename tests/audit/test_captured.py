@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections
-from attractor.audit.captured import of_all
+from attractor.audit.captured import of_all, worst
 from attractor.errors import InvalidInputError
 
 
@@ -48,6 +48,21 @@ def test_pieces_make_a_layer_whose_heads_are_as_bad_as_the_worst(arrays):
     whole = of_all([layer, other, layer])
     assert whole.queries.shape == (15, 4, 3)
     assert whole.self_check.tolist() == check.tolist() and whole.status == tuple(bad)
+
+
+@pytest.mark.parametrize(
+    "pieces, found",
+    [
+        (("bilinear", "not determined", "not bilinear"), "not bilinear"),
+        (("not determined", "frame unknown"), "frame unknown"),
+        (("bilinear", "not determined"), "not determined"),
+        (("bilinear", "bilinear"), "bilinear"),
+    ],
+)
+def test_the_worst_that_any_piece_says_is_said(pieces, found):
+    for order in (pieces, pieces[::-1]):
+        given = [(np.zeros(1), (CaptureStatus(one),)) for one in order]
+        assert worst(given)[1] == (CaptureStatus(found),)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,20 @@ def test_what_a_model_does_not_have_is_refused_before_it_is_loaded(
     assert result.exit_code == ExitCode.BAD_INPUT and "config.json" in result.stderr
 
 
+@pytest.mark.parametrize("option, value", [("--layers", "1,2"), ("--heads", "1.0")])
+def test_layers_without_heads_are_refused_before_a_model_is_loaded(
+    run_json, model, tmp_path, fake_torch, option, value
+):
+    (tmp_path / "texts.txt").write_text("one two\nthree\n")
+    kinds = ["conv", "linear_attention", "full_attention", "mamba", "sliding_attention"]
+    shape = {"num_hidden_layers": 5, "num_attention_heads": 4, "layer_types": kinds}
+    (model / "config.json").write_text(json.dumps(shape))
+    result = run_json("audit", model, "texts.txt", option, value)[1]
+    assert result.exit_code == ExitCode.BAD_INPUT and fake_torch == []
+    words = f"{option[2:]}: layer 1 has no attention heads. Give some of 2, 4."
+    assert words in " ".join(result.stderr.split())
+
+
 def test_the_time_said_is_that_of_what_is_asked():
     what, seconds = expected_work(72, 200, 64, 99)
     assert (what, seconds) == ("Capture and audit of 72 heads", pytest.approx(120))

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from attractor.cli.model_shape import ModelShape
+from attractor.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,13 @@ def test_heads_asked_for_are_counted():
     ]  # fmt: skip
     assert ModelShape(None, 12).count(None, None) is None
     ModelShape(None, None).check([99], None)  # nothing is refused that is not known
+
+
+def test_layers_without_heads_are_neither_counted_nor_taken():
+    known = ModelShape(5, 4, without_heads=(0, 1, 3))
+    assert known.count(None, None) == 8 and known.count([2], None) == 4
+    known.check([2, 4], None)
+    with pytest.raises(InvalidInputError, match="layer 3 has no attention heads"):
+        known.check([2, 3], None)
+    with pytest.raises(InvalidInputError, match=r"there is no layer 5\. Give some of 2, 4"):
+        known.check([5], None)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from attractor.audit.word import Word
 
 _SINK = 0.9
-"""Share of queries whose largest attention is on a sink, from which the head is one."""
+"""Share of queries whose largest attention is on no content, from which the head is a sink."""
 _ONE_PLACE = 0.5
 """Share of queries at one place after the query's, from which the head is named by it."""
 _DIFFUSE = 0.5
@@ -20,7 +20,8 @@ class Pattern(Word):
 
     SINK = (
         "sink",
-        f"more than {100 * _SINK:.0f} % of queries attend most to a token that is no content",
+        f"more than {100 * _SINK:.0f} % of queries attend most to a token that is no content, or "
+        "to a learned sink, which takes what is missing from one",
     )
     OFFSET = (
         "offset",
@@ -45,19 +46,21 @@ def attention_pattern(
     """The variables of question one: shares of sinks and places, largest weights, effective sizes.
 
     Args:
-        attention: The attention of the model itself; need not add up to one.
+        attention: The attention of the model itself; what is missing from one is what a learned
+            sink takes.
         allowed: Tokens under the model's own mask.
         content: Those of them that are content.
         position: The place of each query.
     """
     seen = np.where(allowed, attention, 0.0).astype(np.float64)
     inside = np.where(content, seen, 0.0)
-    sink = ~np.take_along_axis(content, seen.argmax(-1)[:, None], -1)[:, 0]
+    missing = np.maximum(1 - seen.sum(-1), 0.0)
+    sink = np.maximum((seen - inside).max(-1), missing) > inside.max(-1)
     offsets = inside.argmax(-1) - position
     places, counts = np.unique(offsets, return_counts=True)
     offset, offset_share = int(places[counts.argmax()]), float(counts.max() / len(offsets))
     found: dict[str, float | str] = {
-        "sink_mass": float((seen - inside).sum(-1).mean()),
+        "sink_mass": float(((seen - inside).sum(-1) + missing).mean()),
         "sink_share": float(sink.mean()),
         "offset": float(offset),
         "offset_share": offset_share,

@@ -37,6 +37,11 @@ class CaptureStatus(Word):
         "frame unknown",
         "keys and queries are rotated by position in a way that could not be undone",
     )
+    NOT_DETERMINED = (
+        "not determined",
+        "rounding of large scores, or a sink that takes nearly all, hides whether softmax of k^T q "
+        "is the attention of the model",
+    )
     NOT_SUPPORTED = (
         "not supported",
         "the model never called the attention that was registered, or in a way not known",
@@ -99,9 +104,10 @@ class CapturedLayer:
         attention: The attention that the model itself computed, ``(queries, heads, tokens)``; it
             need not add up to one, where a sink is in the denominator.
         values: Values, ``(queries, key_heads, tokens, value_width)``; None where not captured.
-        self_check: Largest difference of a head between ``attention`` and the softmax of its
-            scores, ``(heads,)``, a bound on scores and the share of a sink being the model's own;
-            NaN where no attention was seen.
+        self_check: Largest difference of a head between its attention and the softmax of its
+            scores, ``(heads,)``, both as shares of what tokens get together, a bound on scores
+            being the model's own; where rounding may be why, both are in double precision. NaN
+            where no attention was seen, or none is left beside a sink.
         status: What can be said of each head.
         projections: The matrices that made keys and queries; None where they are not known.
     """
@@ -382,13 +388,15 @@ def of_all(pieces: Sequence[CapturedLayer]) -> CapturedLayer:
     )
 
 
+_WORST_FIRST = [*list(CaptureStatus)[1:], CaptureStatus.BILINEAR]
+
+
 def worst(
     pieces: Sequence[tuple[Float[np.ndarray, "heads"], tuple[CaptureStatus, ...]]],
 ) -> tuple[Float[np.ndarray, "heads"], tuple[CaptureStatus, ...]]:
     """Self-checks and statuses of heads from several pieces: the worst that one of them says."""
-    bilinear = CaptureStatus.BILINEAR
     of_heads = zip(*(status for _, status in pieces), strict=True)
-    status = tuple(next((one for one in each if one != bilinear), bilinear) for each in of_heads)
+    status = tuple(min(each, key=_WORST_FIRST.index) for each in of_heads)
     return np.max([self_check for self_check, _ in pieces], axis=0), status
 
 

@@ -155,7 +155,7 @@ HEADS = (
     ),
     Column(
         "sinks",
-        "share of queries that attend most to a token that is no content",
+        "share of queries that attend most to a token that is no content, or to a learned sink",
         lambda one: "-" if one.get("sink_share") is None else f"{100 * one['sink_share']:.0f} %",
     ),
 )

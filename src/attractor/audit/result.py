@@ -23,8 +23,8 @@ MOST_ROWS = 24
 
 VARIABLES = {
     "capture": "whether scores of the head are k^T q, in words",
-    "sink_mass": "mean attention on tokens that are no content",
-    "sink_share": "share of queries that attend most to a token that is no content",
+    "sink_mass": "mean attention that is not on content: on other tokens, or a learned sink",
+    "sink_share": "share of queries that attend most to no content: such tokens, learned sinks",
     "offset": "most frequent place of the content token attended to most, after the query's",
     "offset_share": "share of queries with it",
     "self_share": "share of queries that attend most to their own token, of all content",

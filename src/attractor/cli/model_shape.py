@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attractor.audit.listed_layers import listed_layers
 from attractor.containers import read_json
 from attractor.errors import InvalidInputError
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 """Names that configurations have for both."""
+_KINDS = "layer_types"
+_WITHOUT_HEADS = ("conv", "linear_attention", "mamba")
+"""Where hybrid models say what each layer is, and kinds of layers that have no heads."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +26,12 @@ class ModelShape:
     Attributes:
         layers: Layers; None where the configuration does not say so plainly.
         heads: Heads of a layer; None likewise.
+        without_heads: Layers that the configuration says have none.
     """
 
     layers: int | None
     heads: int | None
+    without_heads: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, folder: Path) -> ModelShape:
@@ -46,7 +52,12 @@ class ModelShape:
             or (key == "is_encoder_decoder" and value is True)
             for key, value in found.items()
         )
-        return cls(None, None) if several else cls(_count(found, _LAYERS), _count(found, _HEADS))
+        if several:
+            return cls(None, None)
+        kinds = found.get(_KINDS)
+        kinds = kinds if isinstance(kinds, list) else []
+        without = tuple(number for number, kind in enumerate(kinds) if kind in _WITHOUT_HEADS)
+        return cls(_count(found, _LAYERS), _count(found, _HEADS), without)
 
     def check(self, layers: Sequence[int] | None, heads: Sequence[tuple[int, int]] | None) -> None:
         """Refuses layers and heads that the model does not have.
@@ -56,9 +67,16 @@ class ModelShape:
         """
         named = "layers" if heads is None else "heads"
         for layer in layers or [number for number, _ in heads or ()]:
-            if self.layers is not None and layer >= self.layers:
+            if self.layers is None:
+                continue
+            with_heads = [one for one in range(self.layers) if one not in self.without_heads]
+            if layer not in with_heads:
+                gap = layer < self.layers
+                what = f"layer {layer} has no attention heads"
                 raise InvalidInputError(
-                    named, f"there is no layer {layer}", f"Give some of 0 to {self.layers - 1}"
+                    named,
+                    what if gap else f"there is no layer {layer}",
+                    f"Give some of {listed_layers(with_heads)}",
                 )
         for layer, head in heads or ():
             if self.heads is not None and head >= self.heads:
@@ -74,8 +92,10 @@ class ModelShape:
         """How many heads are asked for; None where that is not known."""
         if heads is not None:
             return len(heads)
-        number = self.layers if layers is None else len(layers)
-        return None if number is None or self.heads is None else number * self.heads
+        if self.heads is None or (layers is None and self.layers is None):
+            return None
+        every = (self.layers or 0) - len(self.without_heads)
+        return self.heads * (every if layers is None else len(layers))
 
 
 def _count(found: Mapping[str, Any], names: Sequence[str]) -> int | None:

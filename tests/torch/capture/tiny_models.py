@@ -46,6 +46,8 @@ PICTURES = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
     image_size=16, patch_size=4,
 )  # fmt: skip
+HYBRID = {"num_hidden_layers": 6}
+"""Of layers 2 and 5 alone have heads."""
 WINDOWED = GROUPED | {"head_dim": 8, "sliding_window": 5}
 FAMILIES = {
     "Albert": WIDTHS | {"embedding_size": 16},
@@ -96,6 +98,19 @@ OTHERS = {
     "DebertaV2": WIDTHS,
     "Dinov2": PICTURES,
     "Falcon": WIDTHS,
+    "Jamba": GROUPED | HYBRID | dict(
+        attn_layer_period=3, attn_layer_offset=2, use_mamba_kernels=False, num_experts=2,
+        num_experts_per_tok=1, mamba_d_state=4, mamba_dt_rank=4,
+    ),
+    "Lfm2": GROUPED | HYBRID | dict(
+        layer_types=["conv", "conv", "full_attention", "conv", "conv", "full_attention"]
+    ),
+    "Qwen3Next": GROUPED | HYBRID | dict(
+        head_dim=8, layer_types=["linear_attention", "linear_attention", "full_attention"] * 2,
+        num_experts=2, num_experts_per_tok=1, moe_intermediate_size=16,
+        shared_expert_intermediate_size=16, linear_num_key_heads=2, linear_num_value_heads=2,
+        linear_key_head_dim=8, linear_value_head_dim=8,
+    ),
     "SmolLM3": GROUPED,
     "T5": dict(
         vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=40, num_layers=2, num_heads=4,

@@ -59,7 +59,8 @@ def capture_heads(
     keys and queries, both are turned back by the rotation of the query, which leaves scores as they
     are; that nothing of the positions is left is tested by moving the text. Keys of grouped heads
     are captured once a group. Every head says how far softmax of its scores is from the attention
-    of the model (``CapturedLayer.self_check``) and, where they differ, that it is not bilinear.
+    of the model (``CapturedLayer.self_check``) and, where they differ, that it is not bilinear; or
+    that it is not determined, where rounding or a learned sink hides it.
 
     The matrices that made queries and keys are read off the model, however it stores them
     (``CapturedLayer.projections``), and kept if they give those of the first batch to rounding.
@@ -79,7 +80,7 @@ def capture_heads(
             pictures, say.
         documents: The number of documents, the first ones; None for all.
         length: Tokens after which texts are cut.
-        layers: Numbers of layers, in the order in which the model calls them; None for all.
+        layers: Numbers of layers, as the model itself numbers them; None for all that have heads.
         part: Of an encoder-decoder: ``"encoder"``, the default, ``"decoder"``, or ``"cross"`` for
             queries of the decoder at keys of the encoder. A decoder sees the text itself, one token
             late, unless ``inputs`` say otherwise. Of any model ``"cross"``, where it has such.

@@ -50,7 +50,9 @@ class Call:
         weights: The attention, ``(batch, heads, queries, tokens)``; None where it was not seen.
         rotary: Cosines and sines that rotate keys and queries, ``(batch or 1, queries, width)``
             each; None where the module was given none.
+        positioned: Whether it was given rotations at all, cosines and sines or others.
         cross: Whether the keys are those of another sequence.
+        again: Computes the attention once more in double precision; None where it cannot.
     """
 
     module: torch.nn.Module
@@ -62,7 +64,9 @@ class Call:
     soft_cap: float | None
     weights: torch.Tensor | None
     rotary: tuple[torch.Tensor, torch.Tensor] | None
+    positioned: bool
     cross: bool
+    again: Callable[[], torch.Tensor | None]
 
 
 @dataclasses.dataclass
@@ -162,10 +166,62 @@ def _attend(
                 arguments.get("softcap"),
                 weights if _is_attention(weights, query, key) else None,
                 rotary if _is_pair(rotary) else None,
+                rotary is not None,
                 any(given.get(name) is not None for name in _CROSS),
+                functools.partial(
+                    _again, eager, module, query, key, value, attention_mask, arguments
+                ),
             )
         )
     return output, weights
+
+
+def scores_of(
+    queries: torch.Tensor, keys: torch.Tensor, scaling: float, soft_cap: float | None
+) -> torch.Tensor:
+    """Scores ``(rows, heads, queries, tokens)``, scaled and capped as a model has them.
+
+    Args:
+        queries: Queries, ``(rows, heads, queries, width)``.
+        keys: Keys, ``(rows, key_heads, tokens, width)``.
+        scaling: What products are multiplied by.
+        soft_cap: The bound of scores; None where there is none.
+    """
+    keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], 1)
+    scores = scaling * queries @ keys.transpose(-1, -2)
+    return scores if soft_cap is None else soft_cap * torch.tanh(scores / soft_cap)
+
+
+def _again(
+    eager: Callable[..., Any],
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    arguments: dict[str, Any],
+) -> torch.Tensor | None:
+    """The attention of the model's own function in double precision, None where that fails.
+
+    Many take their softmax in single precision all the same. So the largest score of each query is
+    moved to zero by its mask, which changes no share of a token in what tokens get together.
+    """
+    if mask is not None and not mask.is_floating_point():
+        return None
+    scaling = arguments.get("scaling")
+    try:
+        query, key, value = query.double(), key.double(), value.double()
+        factor = query.shape[-1] ** -0.5 if scaling is None else scaling
+        scores = scores_of(query, key, factor, arguments.get("softcap"))
+        hidden = ~_allowed(mask, query, key)
+        largest = scores.masked_fill(hidden, -torch.inf).amax(-1, keepdim=True)
+        added = scores.new_zeros(()) if mask is None else mask[..., : key.shape[-2]].double()
+        moved = added - torch.where(largest.isfinite(), largest, 0.0)
+        with torch.no_grad():
+            weights = eager(module, query, key, value, moved, **arguments)[1]
+    except Exception:  # of a function of the model's, or a device without double precision
+        return None
+    return weights if _is_attention(weights, query, key) else None
 
 
 def _allowed(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:

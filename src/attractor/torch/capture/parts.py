@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
 import torch
 
+from attractor.audit.listed_layers import listed_layers
 from attractor.errors import AttractorError, InvalidInputError
 from attractor.torch.capture.calls import NAME, Call
 from attractor.torch.capture.frame import SHIFT, UNROTATED, Frame, frame_of
+from attractor.torch.capture.layer_numbers import layer_numbers
+from attractor.torch.capture.rotations import rotates
 from attractor.torch.capture.run import Run
 from attractor.torch.capture.texts import Shown, Table
-
-_ROTATING = re.compile(r"[Rr]otary|RoPE|Rope(?![a-z])|(^|_)rope(_|$)")
-"""Names of modules and functions by which models that rotate keys by positions are known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +26,8 @@ class Part:
 
     Attributes:
         run: How it is run.
-        frames: The frame of every layer; None where it is unknown.
+        numbers: The number of the layer of every call, as the model itself numbers layers.
+        frames: The frame of every call; None where it is unknown.
         layers: The layers that are captured.
         keys: The tokens that are keys.
         queries: The tokens that are queries.
@@ -39,6 +38,7 @@ class Part:
     """
 
     run: Run
+    numbers: tuple[int, ...]
     frames: tuple[Frame | None, ...]
     layers: tuple[int, ...]
     keys: Table
@@ -90,11 +90,15 @@ def part_of(
             "as heads on the tokens of a text",
             "Its heads cannot be seen; give keys and queries to Captured.from_arrays",
         )
-    wanted = range(len(own)) if layers is None else sorted(set(layers))
-    if wanted[-1] >= len(own):
-        raise InvalidInputError(
-            "layers", f"there is no layer {wanted[-1]}", f"Give some of 0 to {len(own) - 1}"
-        )
+    numbers = layer_numbers(run.model, [call.module for call in own])
+    wanted = numbers if layers is None else sorted(set(layers))
+    for number in wanted:
+        if number not in numbers:
+            gap = number < numbers[-1]
+            what = (
+                f"layer {number} has no attention heads" if gap else f"there is no layer {number}"
+            )
+            raise InvalidInputError("layers", what, f"Give some of {listed_layers(numbers)}")
     causal = run.part != "cross" and not bool(own[0].allowed.triu(1).any())
     sinks = int(causal) if sink_positions is None else sink_positions
     keys, queries = _tables(run, shown, own[0], sinks)
@@ -103,45 +107,36 @@ def part_of(
     origin = {
         "model": kind,
         "part": run.part,
-        "layers": str(len(own)),
+        "layers": json.dumps(numbers),
         "frame": json.dumps(words),
         "causal": json.dumps(causal),
         "sink_positions": str(sinks),
         "transformers": version("transformers"),
         "torch": str(torch.__version__),
     }
-    seen = [own[number] for number in wanted]
+    seen = [call for number, call in zip(numbers, own, strict=True) if number in wanted]
     modules = tuple(call.module for call in seen)
     size = _bytes(seen, keys.token.shape[1])
     weights = sum(one.nbytes for module in modules for one in module.parameters())
-    return Part(run, frames, tuple(wanted), keys, queries, modules, size, weights, origin)
+    return Part(run, numbers, frames, tuple(wanted), keys, queries, modules, size, weights, origin)
 
 
 def _frames(run: Run, own: list[Call], given: dict[str, object]) -> tuple[Frame | None, ...]:
-    """The frame of every layer; a model that rotates is run again on a text that is moved."""
-    if not any(call.rotary for call in own) and not names_rotations(
-        run.model, [call.module for call in own]
-    ):
-        return (UNROTATED,) * len(own)
-    moved = run.moved(given, own, SHIFT)
+    """The frame of every call; a model that rotates is run again on a text that is moved."""
+    moved = run.moved(given, own, SHIFT) if any(call.rotary for call in own) else own
     return tuple(
-        UNROTATED if call.cross and call.rotary is None else frame_of(call, other)
+        frame_of(call, other) if call.rotary else frame_without_rotations(call)
         for call, other in zip(own, moved, strict=True)
     )
 
 
-def names_rotations(model: torch.nn.Module, attention: Sequence[torch.nn.Module]) -> bool:
-    """Whether a model has modules or functions that rotate, by their names.
+def frame_without_rotations(call: Call) -> Frame | None:
+    """The frame of a call that was given no cosines and sines; None where it rotates all the same.
 
     Args:
-        model: The model.
-        attention: Its modules that call attention, whose files are looked through.
+        call: The call.
     """
-    names = {type(one).__name__ for one in model.modules()}
-    for file in {kind.__module__ for module in attention for kind in type(module).__mro__}:
-        if not file.startswith("torch."):
-            names |= {name for name, one in vars(sys.modules[file]).items() if callable(one)}
-    return any(map(_ROTATING.search, names))
+    return UNROTATED if call.cross or not rotates(call) else None
 
 
 def _tables(run: Run, shown: Shown, call: Call, sinks: int) -> tuple[Table, Table]:

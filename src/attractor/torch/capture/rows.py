@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
-from scipy.special import softmax
+from jaxtyping import Bool
 
 from attractor.audit import CapturedLayer, CaptureStatus
 from attractor.audit.rows import LEAST_CANDIDATES
 from attractor.checks import naming
-from attractor.torch.capture.calls import Call, calls_of
+from attractor.torch.capture.agreement import agreement
+from attractor.torch.capture.calls import Call, calls_of, scores_of
 from attractor.torch.capture.frame import UNROTATED, Frame
 from attractor.torch.capture.parts import Part
 from attractor.torch.capture.projections import Watched, watching
 from attractor.torch.capture.texts import Shown
-
-AGREES = 1e-4
-"""Largest difference of an attention weight that rounding in single precision explains."""
 
 
 @dataclasses.dataclass
@@ -135,17 +132,17 @@ class _Batch:
         return local, position
 
     def _receive(self, call: Call) -> None:
-        run, number = self._part.run, self._next
+        run, place = self._part.run, self._next
         if not run.captures(call, self._given):
             return
-        if number and call.allowed.shape[2:] != self._shape:
+        if place and call.allowed.shape[2:] != self._shape:
             return
         self._shape = call.allowed.shape[2:]
         self._next += 1
         allowed = call.allowed.any(1).cpu().numpy()
         self._check(allowed)
+        number, frame = self._part.numbers[place], self._part.frames[place]
         if number in self._part.layers:
-            frame = self._part.frames[number]
             self._write(number, self._layer(call, allowed, frame), self._start)
 
     def _check(self, allowed: Bool[np.ndarray, "rows queries tokens"]) -> None:
@@ -167,61 +164,46 @@ class _Batch:
         """What a layer holds of the queries drawn."""
         local = torch.tensor(self._local, device=call.query.device)
         position = torch.tensor(self._position, device=call.query.device)
-        queries = call.query[local, :, position][:, :, None]
-        keys = call.key[local]
+        queries = call.query[local, :, position][:, :, None].cpu().double()
+        keys = call.key[local].cpu().double()
         if frame is not None and frame != UNROTATED:
             assert call.rotary is not None
             rotary = [
-                one.expand(len(call.query), -1, -1)[local, position][:, None] for one in call.rotary
+                one.expand(len(call.query), -1, -1)[local, position][:, None].cpu().double()
+                for one in call.rotary
             ]
             queries = frame.turned_back(queries, *rotary)
             keys = frame.turned_back(keys, *rotary)
-        size = self._part.keys.special.shape[1]
-        chosen = _filled(allowed[self._local, self._position], size, 1)
-        given_queries = _array(queries[:, :, 0] * call.scaling)
-        there = ~self._part.keys.padding[list(self._rows)][self._local][:, None, :, None]
-        given_keys = np.where(there, _filled(_array(keys), size, 2), 0)
-        groups = np.repeat(given_keys, len(given_queries[0]) // len(given_keys[0]), axis=1)
-        scores = np.einsum("qhtw,qhw->qht", groups.astype(float), given_queries.astype(float))
-        if call.soft_cap is not None:
-            scores = call.soft_cap * np.tanh(scores / call.soft_cap)
-        expected = softmax(np.where(chosen[:, None], scores, -np.inf), axis=-1)
+        may = torch.from_numpy(allowed[self._local, self._position])[:, None, None]
         if call.weights is None:
-            attention = expected.astype(given_keys.dtype)
+            scores = scores_of(queries, keys, call.scaling, call.soft_cap)
+            seen = scores.masked_fill(~may, -torch.inf).softmax(-1)[:, :, 0].to(call.key.dtype)
+            difference = np.full(seen.shape[1], np.nan)
+            status = (CaptureStatus.NOT_SUPPORTED,) * seen.shape[1]
         else:
-            attention = _filled(_array(call.weights[local, :, position]), size, 2)
+            seen = call.weights[local, :, position]
+            difference, status = agreement(
+                call, queries, keys, may, lambda every: every[local, :, position][:, :, None]
+            )
+        if frame is None:
+            bilinear, unknown = CaptureStatus.BILINEAR, CaptureStatus.FRAME_UNKNOWN
+            status = tuple(unknown if one == bilinear else one for one in status)
+        size = self._part.keys.special.shape[1]
+        there = ~self._part.keys.padding[list(self._rows)][self._local][:, None, :, None]
         values = None
         if self._values:
             values = np.where(there, _filled(_array(call.value[local]), size, 2), 0)
-        difference = largest_difference(attention, expected)
         with naming(queries="model", keys="model", attention="model", values="model"):
             return CapturedLayer(
-                queries=given_queries,
-                keys=given_keys,
-                allowed=chosen,
-                attention=attention,
+                queries=_array(queries[:, :, 0].to(call.query.dtype) * call.scaling),
+                keys=np.where(there, _filled(_array(keys.to(call.key.dtype)), size, 2), 0),
+                allowed=_filled(allowed[self._local, self._position], size, 1),
+                attention=_filled(_array(seen), size, 2),
                 values=values,
-                self_check=np.full_like(difference, np.nan) if call.weights is None else difference,
-                status=tuple(_status(call, frame, one) for one in difference),
+                self_check=difference,
+                status=status,
                 projections=self._watched and self._watched.projections(call, frame),
             )
-
-
-def _status(call: Call, frame: Frame | None, difference: float) -> CaptureStatus:
-    if call.weights is None:
-        return CaptureStatus.NOT_SUPPORTED
-    if not difference <= AGREES:  # NaN is no agreement, either
-        return CaptureStatus.NOT_BILINEAR
-    return CaptureStatus.FRAME_UNKNOWN if frame is None else CaptureStatus.BILINEAR
-
-
-def largest_difference(
-    attention: Float[np.ndarray, "queries heads tokens"],
-    expected: Float[np.ndarray, "queries heads tokens"],
-) -> Float[np.ndarray, "heads"]:
-    """The largest difference of a head; what a learned sink takes is left out of both."""
-    share = attention.sum(-1, keepdims=True, dtype=float)
-    return np.abs(attention - share * expected).max((0, 2))
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from attractor.audit import CaptureStatus
 from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.geometry.loading import raised_by_user
 from attractor.precision import check_shape
@@ -108,15 +109,16 @@ class Reading:
             return None, None
         if isinstance(found, InvalidInputError):
             raise found
-        heads = len(found.bilinear)
+        heads = len(found.status)
         if head >= heads:
             raise InvalidInputError(
                 "head", f"the module has {heads} heads, and no {head}", f"Give 0 to {heads - 1}"
             )
-        if not found.bilinear[head]:
+        status = found.status[head]
+        if status is not CaptureStatus.BILINEAR:
             raise InvalidInputError(
                 "head",
-                f"the scores of head {head} are more than k^T q: no matrix stands for it",
+                f"head {head} is {status}, {status.message}: no matrix stands for it",
                 "Watch others, if there are any",
             )
         chosen = found.rows

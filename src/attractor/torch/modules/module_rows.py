@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from attractor.audit import Projections
+from attractor.audit import CaptureStatus, Projections
 from attractor.audit.trained_matrix import coordinates
 from attractor.errors import InvalidInputError
 
@@ -30,7 +30,7 @@ class ModuleRows:
         allowed: Tokens that a query may attend to, ``(sequences, heads or 1, rows, tokens)``.
         rows: False where a query is padding, ``(sequences, rows)``.
         projections: The matrices that made them; None where they are not known.
-        bilinear: Whether these scores are those of the module's own attention, for every head.
+        status: Whether these scores are those of the module's own attention, for every head.
     """
 
     keys: Float[np.ndarray, "n key_heads T width"]
@@ -38,13 +38,13 @@ class ModuleRows:
     allowed: Bool[np.ndarray, "n 1 K T"]
     rows: Bool[np.ndarray, "n K"]
     projections: Projections | None
-    bilinear: Bool[np.ndarray, "heads"]
+    status: tuple[CaptureStatus, ...]
 
     def head(
         self, head: int, rows: Bool[np.ndarray, "n K"]
     ) -> tuple[tuple[Any, ...], Float[np.ndarray, "d e"]]:
         """What a head sees under some queries, as ``Tokens`` takes it, and its matrix."""
-        shared = head * self.keys.shape[1] // len(self.bilinear)
+        shared = head * self.keys.shape[1] // len(self.status)
         keys, queries, left, right = coordinates(
             self.keys[:, shared], self.queries[:, head], self.projections, head, shared
         )
@@ -106,7 +106,7 @@ def multihead_rows(module: Multihead, given: Mapping[str, Any]) -> ModuleRows:
         allowed,
         rows,
         Projections(scale * Q, None if biases is None else scale * b, K),
-        np.ones(heads, dtype=bool),
+        (CaptureStatus.BILINEAR,) * heads,
     )
 
 

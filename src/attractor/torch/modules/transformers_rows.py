@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy.special import softmax
 
-from attractor.audit import Projections
+from attractor.audit import CaptureStatus, Projections
 from attractor.audit.trained_matrix import coordinates
 from attractor.errors import InvalidInputError, NotFiniteError
+from attractor.torch.capture.agreement import agreement
 from attractor.torch.capture.calls import Call, calls_of
 from attractor.torch.capture.frame import SHIFT, UNROTATED, Frame, frame_of
-from attractor.torch.capture.parts import names_rotations
+from attractor.torch.capture.parts import frame_without_rotations
 from attractor.torch.capture.projections import watching
-from attractor.torch.capture.rows import AGREES, largest_difference
 from attractor.torch.modules.module_rows import ModuleRows
 
 _ROTARY = "position_embeddings"
@@ -42,12 +41,12 @@ class Known:
     Attributes:
         inside: The module that calls attention, itself or inside of it; not kept alive by this.
         frame: The frame of keys and queries.
-        bilinear: Whether softmax of ``k^T q`` is the module's own attention, for every head.
+        status: Whether softmax of ``k^T q`` is the module's own attention, for every head.
     """
 
     inside: weakref.ref[torch.nn.Module]
     frame: Frame
-    bilinear: Bool[np.ndarray, "heads"]
+    status: tuple[CaptureStatus, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class RotatedRows:
         projections: The matrix of queries; None where it is not known.
         allowed: Tokens that a query may attend to, ``(sequences, heads or 1, rows, tokens)``.
         rows: False where a query is padding, ``(sequences, rows)``.
-        bilinear: Whether these scores are those of the module's own attention, for every head.
+        status: Whether these scores are those of the module's own attention, for every head.
     """
 
     call: Call
@@ -68,7 +67,7 @@ class RotatedRows:
     projections: Projections | None
     allowed: Bool[np.ndarray, "n 1 K T"]
     rows: Bool[np.ndarray, "n K"]
-    bilinear: Bool[np.ndarray, "heads"]
+    status: tuple[CaptureStatus, ...]
 
     def head(
         self, head: int, rows: Bool[np.ndarray, "n K"]
@@ -127,7 +126,7 @@ def transformers_rows(
             raise InvalidInputError(
                 "module", f"positions rotate keys of {kind} in a way that is not known", _INSTEAD
             )
-        known[module] = Known(weakref.ref(first.module), frame, _bilinear(first))
+        known[module] = Known(weakref.ref(first.module), frame, _status(first))
     about = known[module]
     calls: list[Call] = []
     found: list[Projections | None] = []
@@ -146,14 +145,14 @@ def transformers_rows(
     if not call.cross and allowed.shape[2] == allowed.shape[3]:
         rows = rows & allowed.any((1, 2))  # what nothing may attend to is padding
     if about.frame != UNROTATED:
-        return RotatedRows(call, about.frame, found[0], allowed, rows, about.bilinear)
+        return RotatedRows(call, about.frame, found[0], allowed, rows, about.status)
     return ModuleRows(
         call.key.cpu().numpy(),
         call.scaling * call.query.cpu().numpy(),
         allowed,
         rows,
         found[0],
-        about.bilinear,
+        about.status,
     )
 
 
@@ -201,7 +200,7 @@ def _frame(
 ) -> Frame | None:
     """The frame of a module; one that rotates is tried on the same tokens at other positions."""
     if call.rotary is None:
-        return None if names_rotations(root, [call.module]) else UNROTATED
+        return frame_without_rotations(call)
     size = call.query.shape[2] - SHIFT
     if call.cross or size < 2:
         raise InvalidInputError(
@@ -227,17 +226,9 @@ def _cut(given: Mapping[str, Any], start: int, size: int) -> dict[str, Any]:
     return found
 
 
-def _bilinear(call: Call) -> Bool[np.ndarray, "heads"]:
+def _status(call: Call) -> tuple[CaptureStatus, ...]:
     """Whether softmax of scores is the attention of the module, for every head."""
-    heads = call.query.shape[1]
     if call.weights is None:
-        return np.zeros(heads, dtype=bool)
-    keys = call.key.double().repeat_interleave(heads // call.key.shape[1], 1)
-    scores = (call.scaling * call.query.double() @ keys.transpose(-1, -2)).cpu().numpy()
-    if call.soft_cap is not None:
-        scores = call.soft_cap * np.tanh(scores / call.soft_cap)
-    allowed = np.broadcast_to(call.allowed.cpu().numpy(), scores.shape)
-    there = allowed.any((1, 3))
-    masked = np.where(allowed, scores, -np.inf).swapaxes(1, 2)[there]
-    attention = call.weights.double().cpu().numpy().swapaxes(1, 2)[there]
-    return largest_difference(attention, softmax(masked, axis=-1)) <= AGREES
+        return (CaptureStatus.NOT_SUPPORTED,) * call.query.shape[1]
+    queries, keys = call.query.cpu().double(), call.key.cpu().double()
+    return agreement(call, queries, keys, call.allowed.cpu())[1]
