@@ -74,7 +74,8 @@ def measure_error(
 
     Returns:
         The errors, of the shape to which the batch of queries and ``length`` broadcast, to a
-        relative error below 1e-9 for scores of standard deviation up to 12.
+        relative error below 1e-9 for scores of standard deviation up to 12. Exponential moments of
+        the law may end anywhere beyond ``U z``.
 
     Raises:
         InvalidInputError: If shapes do not fit, an entry is not finite, a length is below 1,
@@ -152,7 +153,9 @@ def _along(
     rounding = over_prompts.rounding(1, square.values[0], square.rounding)
     rounding += over_prompts.rounding(2, squared, 2 * np.sqrt(squared) * vector.rounding)
     over_prompts.check(rounding, error)
-    weights = over_prompts(1, powers.average(moments("value"), 2).values[0])
+    once = powers.average(moments("value"), 2)
+    weights = over_prompts(1, once.values[0])
+    over_prompts.check(over_prompts.rounding(1, once.values[0], once.rounding), weights)
     alone = float(at_whole.square[0, 0].real * np.exp(at_whole.log_scale[0]))
     share = np.maximum(2 - lengths, 0.0)
     return share * alone + (1 - share) * error, share + (1 - share) * weights

@@ -31,10 +31,10 @@ _STEP = 0.2
 SLOPES = np.array([whole + part for whole in range(-4, 3) for part in (0.35, 0.5, 0.65)])
 """Real parts of powers of weights: away from poles, and near any slope that is best."""
 _WHOLE = np.array([0.0, 1.0, 2.0])
-_GAP = 0.35
-"""Least distance of slopes from poles, and from where moments end."""
-_LARGEST_LOSS = 12.0
-"""Logarithm of what rounding errors may grow by where moments end: a gap times that of lengths."""
+_GAP, _NARROW = 0.35, 0.1
+"""Least distance of slopes from poles, and from where moments end; and for very long prompts."""
+_LOSS = 3.0
+"""Logarithm of what rounding errors grow by where moments end: a gap times that of the length."""
 _TRIED = np.arange(-400, 301) / 100
 """Powers whose moments are asked for: up to a gap beyond the slopes."""
 _BESIDE = 0.02
@@ -102,11 +102,21 @@ class Powers:
             direction: ``a``.
             center: ``c``.
             longest: The largest number of tokens.
+
+        Raises:
+            InvalidInputError: If the law has no formula, or one with moments that are not positive,
+                or scores spread too widely.
         """
         slopes, gap = _slopes(*_ends(law, direction), longest)
         whole = _WHOLE[_WHOLE < slopes.max()]
         line = ScoreLine(direction, direction[None], center)
         found, at_one = (generated(law, line, q + 0j) for q in (slopes[:, None], np.ones((1, 1))))
+        if not (np.real(found.value) > 0).all():
+            raise InvalidInputError(
+                "measure",
+                "its exponential moments are not positive where it says that they exist",
+                "Correct its _exists, or its _generated",
+            )
         log_mean = float(at_one.log_scale[0] + np.log(at_one.value[0, 0].real))
         tilted = found.vector[0] / found.value
         variance = np.real(found.square / found.value - tilted**2).max()
@@ -165,9 +175,8 @@ class Powers:
             slope = self.slopes[place]
             for number, order in enumerate(self.whole):
                 further = round(order) - power
-                if not slope > order or further < 0 or (vanishing and order == 1):
-                    continue
-                if order == 0:
+                crossed = 0 < order < slope and not (vanishing and order == 1)
+                if not crossed or further < 0:
                     continue
                 sign = (-1.0) ** further / math.factorial(further)
                 growth = _exp(order * log_times[here] + moments.log_scale_at_whole[number])
@@ -181,7 +190,7 @@ class Powers:
         for place in np.unique(chosen):
             here = np.flatnonzero(chosen == place)
             values[:, here] = along(place, here)
-        differ = np.full(len(sizes), _ROUNDING)
+        differ = np.full(len(sizes), _ROUNDING)  # of contours where they meet, beside their sizes
         for last in np.flatnonzero(np.diff(chosen)):
             both = chosen[last : last + 2]
             off = np.linalg.norm(along(both[1], np.array([last]))[:, 0] - values[:, last])
@@ -314,10 +323,12 @@ def _slopes(low: float, high: float, longest: float) -> tuple[Float[np.ndarray, 
         return SLOPES, _GAP
     if low > -1e-9:
         raise _too_wide("no negative power of their exponentials has a mean")
-    gap = min(_GAP, _LARGEST_LOSS / math.log(max(longest, 2.0)), -low / 2)
+    wanted = max(_LOSS / math.log(max(longest, 2.0)), _NARROW)
+    gap = min(_GAP, wanted, -low / 2)
     beside = np.array([end for end in (low + gap, high - gap) if math.isfinite(end)])
-    near = np.abs(beside - np.round(beside)) < _BESIDE
-    beside = np.where(near, np.round(beside) - np.sign(beside) * _BESIDE, beside)
+    whole = np.round(beside)
+    near = (np.abs(beside - whole) < _BESIDE) & (whole != 0)
+    beside = np.where(near, whole - np.sign(whole) * _BESIDE, beside)
     every = np.concatenate([SLOPES, _WHOLE - gap, _WHOLE + gap, beside])
     every = np.unique(every.round(9))
     return every[(every >= low + gap - 1e-9) & (every <= high - gap + 1e-9)], gap
