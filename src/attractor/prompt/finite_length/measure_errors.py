@@ -62,7 +62,8 @@ def measure_error(
     """Computes the errors of a head on finite prompts of independent tokens of any law, exactly.
 
     It takes some tens of milliseconds a query, whatever the number of lengths; for an empirical
-    law of 10,000 tokens about half a second. Exact form, for any law, of what the concentration
+    law of 10,000 tokens, or where exponential moments end and prompts have 1e12 tokens, about half
+    a second. Exact form, for any law, of what the concentration
     bounds of *Softmax as Linear Attention in the Large-Prompt Regime* (arXiv 2512.11784) are about.
 
     Args:
