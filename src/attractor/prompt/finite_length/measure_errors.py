@@ -63,8 +63,8 @@ def measure_error(
 
     It takes some tens of milliseconds a query, whatever the number of lengths; for an empirical
     law of 10,000 tokens, or where exponential moments end and prompts have 1e12 tokens, about half
-    a second. Exact form, for any law, of what the concentration
-    bounds of *Softmax as Linear Attention in the Large-Prompt Regime* (arXiv 2512.11784) are about.
+    a second. Exact form, for any law, of what the concentration bounds of *Softmax as Linear
+    Attention in the Large-Prompt Regime* (arXiv 2512.11784) are about.
 
     Args:
         measure: The law of the tokens: any of ``attractor.prompt``, however composed.
