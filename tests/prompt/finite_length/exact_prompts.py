@@ -1,4 +1,4 @@
-"""Errors of prompts of tokens on a line to 40 digits, from closed forms that share no code.
+"""Errors of prompts of tokens on a line in mpmath, from closed forms that share no code.
 
 A law is a list of weights and parts, and every part gives ``E[x^j w^k exp(-t w)]`` for the weight
 ``w = exp(a x)``. Averages over prompts are sums over which tokens coincide, each an integral over
