@@ -16,7 +16,7 @@ from mpmath import mpf
 
 DIGITS = 40
 _STEP = mpf(1) / 4
-"""Of ``log t``: errors are below 1e-16, and at half of it below 1e-33."""
+"""Of ``log t``: errors are below 1e-13 of the results, for most lengths below 1e-15."""
 _LARGE = 100
 """From this ``t`` on ``exp(-t)`` is below all digits."""
 _MOST = 4

@@ -1,6 +1,6 @@
 """Errors of finite prompts of laws whose exponential moments end, against mpmath.
 
-`exact_errors.csv` holds what `exact_prompts.py` computes in 100 digits, integrated to 1e-15, with a
+`exact_errors.csv` holds what `exact_prompts.py` computes in 100 digits, integrated to 1e-13, with a
 slope of the scores that is a share of where moments end.
 """
 
