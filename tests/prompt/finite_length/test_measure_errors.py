@@ -194,19 +194,6 @@ def test_two_tokens_of_a_density_by_quadrature():
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
-def test_two_laplace_tokens_by_quadrature():
-    # The weights have no second moment, and the error is finite all the same.
-    scale, slope = 0.6, 1.2
-    nodes, weights = np.polynomial.laguerre.laggauss(80)
-    x = np.concatenate([-nodes[::-1], nodes]) * scale
-    weights = np.concatenate([weights[::-1], weights]) / 2
-    mean = 2 * scale**2 * slope / (1 - (scale * slope) ** 2)
-    p = 1 / (1 + np.exp(slope * (x[None, :] - x[:, None])))
-    squared = (p * x[:, None] + (1 - p) * x[None, :] - mean) ** 2
-    found = measure_output_error(Laplace(scale, 1), AttentionHead([[slope]], [[1.0]]), [1.0], 2)
-    assert found == pytest.approx(float(weights @ squared @ weights), rel=1e-3)
-
-
 LAWS = {
     "signs": Rademacher(3, 0.9),
     "uniform": Uniform(1.4, 3),

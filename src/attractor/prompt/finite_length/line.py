@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from attractor.prompt.finite_length.mellin import (
-    SLOPES,
     Average,
     Moments,
     Powers,
@@ -29,6 +28,8 @@ _ON_CIRCLE = 16
 _RADIUS = 0.25
 """Of that circle, over the standard deviation of a token."""
 _LARGEST_RADIUS = 1e40
+_INSIDE = 6.0
+"""Exponential moments exist so many radii around every place."""
 _DEGREES = 5
 
 
@@ -50,8 +51,8 @@ def covariance_error(
     line = ScoreLine(np.ones(1), np.ones((1, 1)), mean)
     at = generated(law, line, np.array([[slope + 0j]]))
     variance = float(np.real(at.square / at.value)[0, 0])
-    radius = min(_RADIUS / _widest_deviation(law, line, slope), _LARGEST_RADIUS)
-    powers = Powers.of(law, direction, mean, float(lengths.max()), margin=radius)
+    powers = Powers.of(law, direction, mean, float(lengths.max()))
+    radius = _radius(law, line, slope * powers.slopes)
     log_scale, values = _moments(law, line, slope * powers.q, radius)
     log_whole, at_whole = _moments(law, line, slope * powers.whole[:, None] + 0j, radius)
     at_whole = np.real(at_whole[..., 0])
@@ -79,20 +80,23 @@ def covariance_error(
     error -= 2 * over_prompts(3, k * h**2, 3)
     error += over_prompts(1, xi4, 4) + over_prompts(2, 4 * xi3 * h + 3 * xi2**2, 4)
     error += over_prompts(3, 6 * xi2 * h**2, 4) + over_prompts(4, h**4, 4)
-    rounding = over_prompts(1, Y2.rounding) + over_prompts(2, 2 * np.abs(k) * Y.rounding)
+    rounding = over_prompts.rounding(1, Y2.values, Y2.rounding)
+    rounding += over_prompts.rounding(2, k**2, 2 * np.abs(k) * Y.rounding)
     over_prompts.check(rounding, error)
     share = np.maximum(2 - lengths, 0.0)  # of one token, whose variance is zero
     return share * C**2 + (1 - share) * error
 
 
-def _widest_deviation(law: Measure, line: ScoreLine, slope: float) -> float:
-    """The largest standard deviation of a token under a tilt between those that averages use."""
-    tilts = slope * SLOPES
-    tilts = tilts[np.asarray(law.exists(tilts[:, None]))]
+def _radius(law: Measure, line: ScoreLine, tilts: Float[np.ndarray, "slope"]) -> float:
+    """Of the circle around places of some tilts: narrow beside a token's deviation under each."""
     found = generated(law, line, tilts[:, None] + 0j)
     mean = found.vector[0] / found.value
     variance = float(np.real(found.square / found.value - mean**2).max())
-    return math.sqrt(variance) if variance > 0 else 1.0
+    radius = _RADIUS / math.sqrt(variance) if variance > 0 else _RADIUS
+    radius, ends = min(radius, _LARGEST_RADIUS), np.array([tilts.min(), tilts.max()])
+    while not np.all(law.exists((ends + _INSIDE * radius * np.array([-1, 1]))[:, None])):
+        radius /= 2
+    return radius
 
 
 def _moments(

@@ -62,8 +62,9 @@ def measure_error(
     """Computes the errors of a head on finite prompts of independent tokens of any law, exactly.
 
     It takes some tens of milliseconds a query, whatever the number of lengths; for an empirical
-    law of 10,000 tokens about half a second. Exact form, for any law, of what the concentration
-    bounds of *Softmax as Linear Attention in the Large-Prompt Regime* (arXiv 2512.11784) are about.
+    law of 10,000 tokens, or where exponential moments end and prompts have 1e12 tokens, about half
+    a second. Exact form, for any law, of what the concentration bounds of *Softmax as Linear
+    Attention in the Large-Prompt Regime* (arXiv 2512.11784) are about.
 
     Args:
         measure: The law of the tokens: any of ``attractor.prompt``, however composed.
@@ -74,7 +75,8 @@ def measure_error(
 
     Returns:
         The errors, of the shape to which the batch of queries and ``length`` broadcast, to a
-        relative error below 1e-9 for scores of standard deviation up to 12.
+        relative error below 1e-9 for scores of standard deviation up to 12. Exponential moments of
+        the law may end anywhere beyond ``U z``.
 
     Raises:
         InvalidInputError: If shapes do not fit, an entry is not finite, a length is below 1,
@@ -149,10 +151,12 @@ def _along(
     vector = powers.average(moments("vector"), 1, vanishing=True)
     square, squared = powers.average(moments("square"), 2), (vector.values**2).sum(0)
     error = over_prompts(1, square.values[0]) + over_prompts(2, squared)
-    rounding = over_prompts(1, square.rounding)
-    rounding += over_prompts(2, 2 * np.sqrt(squared) * vector.rounding)
+    rounding = over_prompts.rounding(1, square.values[0], square.rounding)
+    rounding += over_prompts.rounding(2, squared, 2 * np.sqrt(squared) * vector.rounding)
     over_prompts.check(rounding, error)
-    weights = over_prompts(1, powers.average(moments("value"), 2).values[0])
+    once = powers.average(moments("value"), 2)
+    weights = over_prompts(1, once.values[0])
+    over_prompts.check(over_prompts.rounding(1, once.values[0], once.rounding), weights)
     alone = float(at_whole.square[0, 0].real * np.exp(at_whole.log_scale[0]))
     share = np.maximum(2 - lengths, 0.0)
     return share * alone + (1 - share) * error, share + (1 - share) * weights

@@ -8,7 +8,8 @@ of ``exp`` of it. With ``y = t w`` and the Mellin transform of the exponential f
 so that moments at complex powers of ``w`` are all it takes. Right of poles of ``Gamma`` the
 integral is what is left of the series of ``e^(-y)`` after its first terms, which are moments at
 whole powers: nothing small is a difference of large numbers. Each average is taken along the slope
-at which the integrand is smallest.
+at which the integrand is smallest, of slopes that keep away from poles and from where moments end.
+Where one slope takes over from another both are computed, and errors are no less than they differ.
 """
 
 from __future__ import annotations
@@ -29,17 +30,29 @@ from attractor.prompt.measures.generating import Generated, ScoreLine
 _STEP = 0.2
 SLOPES = np.array([whole + part for whole in range(-4, 3) for part in (0.35, 0.5, 0.65)])
 """Real parts of powers of weights: away from poles, and near any slope that is best."""
+_WHOLE = np.array([0.0, 1.0, 2.0])
+_GAP, _NARROW = 0.35, 0.1
+"""Least distance of slopes from poles, and from where moments end; and for very long prompts."""
+_LOSS = 3.0
+"""Logarithm of what rounding errors grow by where moments end: a gap times that of the length."""
+_TRIED = np.arange(-400, 301) / 100
+"""Powers whose moments are asked for: up to a gap beyond the slopes."""
+_BESIDE = 0.02
+"""Slopes beside the ends of moments are moved so far from whole numbers."""
 _HIGHEST_FREQUENCY = 42.0
 """Beyond it Gamma is below rounding."""
-_PERIOD, _DEVIATIONS = 100.0, 9.0
-"""Steps of frequencies make functions of ``log t`` periodic: their images are below rounding."""
+_DECAY, _DEVIATIONS = 35.0, 9.0
+"""Steps of frequencies make functions of ``log t`` periodic: their images are below rounding.
+
+Beside a singularity at a gap they decay as ``exp(-gap |log t|)``.
+"""
 _ROUNDING = float(np.finfo(np.float64).eps)
 _NEGLIGIBLE = 38.0
 """Minus the logarithm of what is left out."""
 
 
 _LARGEST_ROUNDING = 1e-6
-_MOST_NODES = 6000
+_MOST_NODES, _MOST_WAVES = 6000, 20_000_000
 
 
 class Average(NamedTuple):
@@ -47,7 +60,7 @@ class Average(NamedTuple):
 
     Attributes:
         values: The average, of a number or of a vector.
-        rounding: A bound on its rounding error, in norm.
+        rounding: A bound on its rounding error, in norm, and on what contours differ by.
     """
 
     values: Float[np.ndarray, "*p time"]
@@ -64,6 +77,7 @@ class Powers:
         whole: Whole powers, whose moments are leading terms of averages.
         log_mean: The logarithm of the mean of ``exp`` of the score, which the weights are over.
         log_times: The nodes ``log t``, evenly spaced.
+        gap: How far slopes keep from poles, and from where moments end.
     """
 
     slopes: Float[np.ndarray, "slope"]
@@ -71,6 +85,7 @@ class Powers:
     whole: Float[np.ndarray, "whole"]
     log_mean: float
     log_times: Float[np.ndarray, "time"]
+    gap: float
 
     @classmethod
     def of(
@@ -79,8 +94,6 @@ class Powers:
         direction: Float[np.ndarray, "d"],
         center: Float[np.ndarray, "d"],
         longest: float,
-        *,
-        margin: float = 0.0,
     ) -> Powers:
         """Chooses them for the scores ``a^T (x - c)`` of a law and prompts up to a length.
 
@@ -89,23 +102,32 @@ class Powers:
             direction: ``a``.
             center: ``c``.
             longest: The largest number of tokens.
-            margin: Slopes are used only if exponential moments exist so far, in the length of a
-                direction, to both sides of them.
+
+        Raises:
+            InvalidInputError: If the law has no formula, or one with moments that are not positive,
+                or scores spread too widely.
         """
-        slopes, whole = (
-            places[_exist(law, places, direction, margin)]
-            for places in (SLOPES, np.array([0.0, 1.0, 2.0]))
-        )
+        slopes, gap = _slopes(*_ends(law, direction), longest)
+        whole = _WHOLE[_WHOLE < slopes.max()]
         line = ScoreLine(direction, direction[None], center)
         found, at_one = (generated(law, line, q + 0j) for q in (slopes[:, None], np.ones((1, 1))))
+        if not (np.real(found.value) > 0).all():
+            raise InvalidInputError(
+                "measure",
+                "its exponential moments are not positive where it says that they exist",
+                "Correct its _exists, or its _generated",
+            )
         log_mean = float(at_one.log_scale[0] + np.log(at_one.value[0, 0].real))
         tilted = found.vector[0] / found.value
         variance = np.real(found.square / found.value - tilted**2).max()
-        period = _PERIOD + _DEVIATIONS * math.sqrt(max(float(variance), 0.0))
+        period = _DECAY / gap + _DEVIATIONS * math.sqrt(max(float(variance), 0.0))
         step = 2 * math.pi / period
         frequencies = step * np.arange(math.ceil(_HIGHEST_FREQUENCY / step) + 1)
         log_sizes = found.log_scale - slopes * log_mean + np.log(np.real(found.value[:, 0]))
-        return cls(slopes, frequencies, whole, log_mean, _times(slopes, log_sizes, longest))
+        log_times = _times(slopes, log_sizes, longest)
+        if len(frequencies) * len(log_times) > _MOST_WAVES:
+            raise _too_wide("contours beside the end of moments are too fine for such lengths")
+        return cls(slopes, frequencies, whole, log_mean, log_times, gap)
 
     @cached_property
     def q(self) -> Complex[np.ndarray, "slope frequency"]:
@@ -138,32 +160,42 @@ class Powers:
         rising = np.prod([further - self.q for further in range(power)], axis=0)
         terms = moments.values * (self._gamma * rising * (step / math.pi))  # Gamma(power - q)
         terms[..., 0] /= 2
+        poles = np.array([k for k in _WHOLE if k >= power and not (vanishing and k == 1)])
+        beside = np.abs(self.slopes[:, None] - poles).min(-1, initial=np.inf) < self.gap - 1e-9
         with np.errstate(divide="ignore"):
             sizes = np.log(np.sqrt((np.abs(terms) ** 2).sum(0)).sum(-1))
         exponents = moments.log_scale[:, None] + np.multiply.outer(self.slopes, log_times)
-        chosen = (sizes[:, None] + exponents).argmin(0)
+        within = np.where(beside[:, None], np.inf, sizes[:, None] + exponents)
+        chosen = within.argmin(0)
+
+        def along(place: int, here: np.ndarray) -> Float[np.ndarray, "*p time"]:
+            waves, own = self._waves[:, here], terms[:, place]
+            found = np.real(own) @ np.real(waves) - np.imag(own) @ np.imag(waves)
+            found *= _exp(exponents[place, here])
+            slope = self.slopes[place]
+            for number, order in enumerate(self.whole):
+                further = round(order) - power
+                crossed = 0 < order < slope and not (vanishing and order == 1)
+                if not crossed or further < 0:
+                    continue
+                sign = (-1.0) ** further / math.factorial(further)
+                growth = _exp(order * log_times[here] + moments.log_scale_at_whole[number])
+                found += sign * growth * moments.at_whole[:, number, None]
+            if power == 0:
+                plain = moments.at_whole[:, :1] * np.exp(moments.log_scale_at_whole[0])
+                found = (plain if slope < 0 else 0.0) - found
+            return found
+
         values = np.empty((len(terms), len(log_times)))
         for place in np.unique(chosen):
-            here = chosen == place
-            waves, own = self._waves[:, here], terms[:, place]
-            scale = np.exp(np.minimum(exponents[place, here], 700.0))
-            values[:, here] = (
-                np.real(own) @ np.real(waves) - np.imag(own) @ np.imag(waves)
-            ) * scale
-        rounding = np.exp(np.minimum((sizes[:, None] + exponents).min(0), 700.0)) * _ROUNDING
-        slopes = self.slopes[chosen]
-        for place, order in enumerate(self.whole):
-            further = round(order) - power
-            if further < 0 or order == 0 or (vanishing and order == 1):
-                continue
-            sign = (-1.0) ** further / math.factorial(further)
-            growth = order * log_times + moments.log_scale_at_whole[place]
-            growth = np.where(slopes > order, np.exp(np.minimum(growth, 700.0)), 0.0)
-            values += sign * growth * moments.at_whole[:, place, None]
-        if power == 0:
-            plain = moments.at_whole[:, :1] * np.exp(moments.log_scale_at_whole[0])
-            values = np.where(slopes < 0, plain - values, -values)
-        return Average(values, rounding)
+            here = np.flatnonzero(chosen == place)
+            values[:, here] = along(place, here)
+        differ = np.full(len(sizes), _ROUNDING)  # of contours where they meet, beside their sizes
+        for last in np.flatnonzero(np.diff(chosen)):
+            both = chosen[last : last + 2]
+            off = np.linalg.norm(along(both[1], np.array([last]))[:, 0] - values[:, last])
+            differ[both] = np.maximum(differ[both], off / _exp(within[both, last]))
+        return Average(values, differ[chosen] * _exp(within.min(0)))
 
 
 class Moments(NamedTuple):
@@ -188,10 +220,12 @@ class PromptIntegral:
 
     Attributes:
         log_phi: ``log E exp(-y)`` at every node.
+        off: A bound on the error of that.
         lengths: Numbers of tokens.
     """
 
     log_phi: Float[np.ndarray, "time"]
+    off: Float[np.ndarray, "time"]
     lengths: Float[np.ndarray, "length"]
 
     @classmethod
@@ -199,13 +233,14 @@ class PromptIntegral:
         cls, powers: Powers, one: Moments, lengths: Float[np.ndarray, "length"]
     ) -> PromptIntegral:
         """The integral, from the moments of the constant function 1."""
-        missing = powers.average(one, 0).values[0]
+        found = powers.average(one, 0)
+        missing = found.values[0]
         log_phi = np.where(
             missing < 0.5,
             np.log1p(-np.minimum(missing, 0.5)),
             np.log(np.maximum(1 - missing, 1e-300)),
         )
-        return cls(log_phi, lengths)
+        return cls(log_phi, found.rounding / np.exp(log_phi), lengths)
 
     def __call__(
         self, tokens: int, integrand: Float[np.ndarray, "time"], denominator: int = 2
@@ -220,6 +255,16 @@ class PromptIntegral:
         choices = np.prod([self.lengths - k for k in range(tokens)], axis=0)
         rest = np.exp(np.minimum((self.lengths - tokens)[:, None] * self.log_phi, 700.0))
         return choices * (rest @ integrand) * _STEP / math.factorial(denominator - 1)
+
+    def rounding(
+        self,
+        tokens: int,
+        integrand: Float[np.ndarray, "time"],
+        rounding: Float[np.ndarray, "time"],
+    ) -> Float[np.ndarray, "length"]:
+        """A bound on the error of such an average, from that of the integrand, over ``S^2``."""
+        rest = np.maximum(self.lengths - tokens, 0.0)
+        return self(tokens, rounding) + rest * self(tokens, np.abs(integrand) * self.off)
 
     def check(
         self, rounding: Float[np.ndarray, "length"], error: Float[np.ndarray, "length"]
@@ -259,13 +304,39 @@ def tilted_mean(law: Measure, direction: Float[np.ndarray, "d"]) -> Float[np.nda
     return (at_one.vector[:, 0, 0] / at_one.value[0, 0]).real
 
 
-def _exist(
-    law: Measure, places: np.ndarray, direction: Float[np.ndarray, "d"], margin: float
-) -> np.ndarray:
-    length = float(np.linalg.norm(direction))
-    unit = direction / length if length else np.eye(len(direction))[0]
-    tilts = (places[:, None] * length + margin * np.array([-1.0, 1.0]))[..., None] * unit
-    return np.all(law.exists(tilts), axis=-1)
+def _ends(law: Measure, direction: Float[np.ndarray, "d"]) -> tuple[float, float]:
+    """Powers of the weight between which moments exist, to a hundredth; infinite beyond all."""
+    missing = _TRIED[~np.asarray(law.exists(_TRIED[:, None] * direction))]
+    step = _TRIED[1] - _TRIED[0]
+    low, high = missing[missing < 0], missing[missing > 0]
+    return low.max(initial=-np.inf) + step, high.min(initial=np.inf) - step
+
+
+def _slopes(low: float, high: float, longest: float) -> tuple[Float[np.ndarray, "slope"], float]:
+    """Slopes between the powers where moments end, and how far they keep from these and poles.
+
+    Without an end every pole has a slope to both sides. Beside an end there may be no room, and
+    an average is larger there by as much as its integrand falls over the gap: for the longest
+    prompts the gap is smaller.
+    """
+    if math.isinf(low) and math.isinf(high):
+        return SLOPES, _GAP
+    if low > -1e-9:
+        raise _too_wide("no negative power of their exponentials has a mean")
+    wanted = max(_LOSS / math.log(max(longest, 2.0)), _NARROW)
+    gap = min(_GAP, wanted, -low / 2)
+    beside = np.array([end for end in (low + gap, high - gap) if math.isfinite(end)])
+    whole = np.round(beside)
+    near = (np.abs(beside - whole) < _BESIDE) & (whole != 0)
+    beside = np.where(near, whole - np.sign(whole) * _BESIDE, beside)
+    every = np.concatenate([SLOPES, _WHOLE - gap, _WHOLE + gap, beside])
+    every = np.unique(every.round(9))
+    return every[(every >= low + gap - 1e-9) & (every <= high - gap + 1e-9)], gap
+
+
+def _exp(exponent: np.ndarray) -> np.ndarray:
+    """``exp``, with no overflow."""
+    return np.exp(np.minimum(exponent, 700.0))
 
 
 def _times(
@@ -277,9 +348,7 @@ def _times(
     """
     high = slopes < 0
     highest = ((_NEGLIGIBLE + log_sizes[high]) / -slopes[high]).min() + 2
-    low = (slopes > 1) & (slopes < 2)
-    if not low.any():
-        low = slopes == slopes.max()
+    low = (slopes > 0) & (slopes < 2)
     beside = _NEGLIGIBLE + 2 * math.log(longest)
     lowest = (-(beside + np.maximum(log_sizes[low], 0.0)) / slopes[low]).max()
     if highest - lowest > _MOST_NODES * _STEP:
