@@ -21,7 +21,7 @@ def test_holds_on_every_family(claim, name):
 
 @pytest.mark.parametrize("name", ["Cauchy weights", "Student weights"])
 def test_the_decay_fails_on_weights_of_heavy_tails(name):
-    case = InContextCase.of_task(negative_controls(3)[name], 16, 16, (4, 8))
+    case = InContextCase.of_task(negative_controls(3)[name], 16, 16, (4, 8), sigmas=2**18)
     found = examine(CLAIMS["large-prompt/sub-gaussian-decay"], case)
     assert found.outcome is Outcome.FAILS and found.measured.interval[1] < 8
     assert found.measured.details["like a power"]

@@ -98,12 +98,15 @@ def _enough(case: Case, seed: int) -> int:
 
 
 def _projected(vectors: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
-    """Vectors projected on a random subspace, unless they are of that dimension or less."""
+    """Vectors projected on a random subspace, in its coordinates, unless they are of few entries.
+
+    Back in all entries they would be of its dimension to rounding alone.
+    """
     dimension = vectors.shape[-1]
     if width >= dimension:
         return vectors
     basis = np.linalg.qr(random.standard_normal((dimension, width)))[0]
-    return vectors @ basis @ basis.T
+    return vectors @ basis
 
 
 def _infeasible(case: Case, seed: int, width: int) -> Measurement:
