@@ -12,6 +12,7 @@ from attractor.prompt.finite_length import (
     ConcentrationBounds,
     finite_length_error,
     measure_error,
+    measure_output_error,
 )
 from attractor.prompt.finite_length.bounds import _largest_norm
 from attractor.prompt.head import AttentionHead
@@ -19,6 +20,7 @@ from attractor.prompt.measures import Mixture, Rademacher, Uniform
 from attractor.prompt.measures.gaussian import Gaussian
 
 LENGTHS = np.array([1, 2, 3, 6, 30, 1e3, 1e6, 1e12])
+SIGNS = Rademacher(1, 2.5)
 
 
 def of_signs(law, score):
@@ -34,7 +36,7 @@ def of_signs(law, score):
     "law",
     [
         Rademacher(1),
-        Rademacher(1, 2.5),
+        SIGNS,
         Uniform(math.sqrt(3), 1),
         Gaussian([0.0], [[4.0]]),
         Mixture([1, 1], [Gaussian([mean], [[0.05]]) for mean in (-1.0, 1.0)]),
@@ -43,7 +45,15 @@ def of_signs(law, score):
 @pytest.mark.parametrize("score", [0.0, 0.3, 1.0, 2.0])
 def test_no_law_has_larger_errors(law, score):
     bounds, sigma = of_signs(law, score), max(1.0, law.sub_gaussian_parameter().upper)
-    exact = measure_error(law, AttentionHead([[score]], [[1.0]]), [1.0], LENGTHS)
+    head = AttentionHead([[score]], [[1.0]])
+    if law is SIGNS and score == 2.0:
+        # Its score gradient is what is left of numbers that nearly cancel: 6e-4 would be wrong.
+        with pytest.raises(InvalidInputError, match="rounding errors"):
+            measure_error(law, head, [1.0], LENGTHS)
+        output = measure_output_error(law, head, [1.0], LENGTHS)
+        assert (output <= bounds.output(sigma, LENGTHS)).all()
+        return
+    exact = measure_error(law, head, [1.0], LENGTHS)
     assert (exact.output <= bounds.output(sigma, LENGTHS)).all()
     assert (exact.value_gradient <= bounds.value_gradient(sigma, LENGTHS)).all()
     assert (exact.score_gradient <= bounds.score_gradient(sigma, LENGTHS)).all()
