@@ -183,9 +183,8 @@ class _Search:
         )
         # Large multipliers of near-parallel constraints leave a small sum.
         weights = np.ldexp(weights, -np.frexp(np.abs(weights).max(initial=0.0))[1])
-        self.M = sum(
-            extended.weighted_outer_sum(self.scaled.left[0], weights, self.scaled.right[0])
-        )
+        high, low = extended.weighted_outer_sum(self.scaled.left[0], weights, self.scaled.right[0])
+        self.M = high + low
 
     def judge(
         self, accuracy: float, cut: float
