@@ -16,6 +16,7 @@ _CROWDED = 0.5
 """Share of free constraints below which they are copied, rather than all gone through."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is not the best so far
 def conjugate_gradients(
     times: Callable[[np.ndarray], np.ndarray],
     precondition: Callable[[np.ndarray], np.ndarray],
