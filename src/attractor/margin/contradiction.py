@@ -63,7 +63,8 @@ def proved_multipliers(
 
     def near(chosen: Int[np.ndarray, "s"], found: Float[np.ndarray, "s"]) -> np.ndarray | None:
         if exact_products and len(equations[0]) == chosen.size - 1:
-            exact = _nearest((equations[0][:, chosen], equations[1][:, chosen]), low[chosen])
+            few = equations[0][:, chosen], equations[1][:, chosen]
+            exact = _nearest(few, low[chosen], int(np.argmax(found)))
             if exact is not None:
                 return exact
         if chosen.size > _MOST_IN_INTEGERS or (low < high)[chosen].any():
@@ -149,14 +150,19 @@ def _few(
 
 
 def _nearest(
-    equations: extended.Pair, bounds: Float[np.ndarray, "k"]
+    equations: extended.Pair, bounds: Float[np.ndarray, "k"], first: int
 ) -> Float[np.ndarray, "k"] | None:
-    """Multipliers next to positive ones that solve k - 1 equations; None without a proof."""
+    """Multipliers next to positive ones that solve k - 1 equations; None without a proof.
+
+    Args:
+        equations: The equations.
+        bounds: The ``c_j``.
+        first: The constraint whose multiplier is 1, a large one.
+    """
     high, low = equations
     n, k = high.shape
     if not n:
         return np.ones(1) if bounds[0] > 0 else None
-    first = int(np.argmax(_null_direction(high)))
     others = np.delete(np.arange(k), first)
     B, B_low, g, g_low = high[:, others], low[:, others], -high[:, first], -low[:, first]
     try:
@@ -196,11 +202,6 @@ def _nearest(
     if not known > sizes * (1 + 1e-9):
         return None
     return np.insert(y[0] + y[1], first, 1.0)
-
-
-def _null_direction(equations: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "k"]:
-    """Sizes of the multipliers that solve k - 1 equations."""
-    return np.abs(np.linalg.svd(equations)[2][-1])
 
 
 def _residual(

@@ -47,19 +47,15 @@ def exact_multipliers(
     used = np.flatnonzero(multipliers)
     if not 0 < used.size <= _MOST_CONSTRAINTS:
         return None
-    a, a_shift = _integers(left[used])
-    b, b_shift = _integers(right[used])
-    c, c_shift = _integers(bounds[used, None])
+    rows, shift, c = _exactly(left[used], right[used], bounds[used])
     x, x_shift = _integers(multipliers[used, None])
-    shift = a_shift + b_shift  # rows are 2^shift times the constraints
-    rows = (a[:, :, None] * b[:, None, :]).reshape(used.size, -1)
     found = _null_vector(rows, _common(x[:, 0], -(x_shift + shift)))
     if found is None:
         return None
     exact = _common(found, shift)
     if (rows.T @ found).any() or ((exact < 0) & ~equality[used]).any():
         return None
-    if not sum(_common(c[:, 0], -c_shift) * exact) > 0:
+    if not sum(c * exact) > 0:
         return None
     result = [0] * multipliers.size
     for j, value in zip(used, exact, strict=True):
@@ -73,15 +69,25 @@ def follows_exactly(
     """Whether the last of these equalities is a combination of the others, exactly."""
     if len(left) > _MOST_CONSTRAINTS:
         return False
-    a, a_shift = _integers(left)
-    b, b_shift = _integers(right)
-    c, c_shift = _integers(bounds[:, None])
-    shift = a_shift + b_shift
-    rows = (a[:, :, None] * b[:, None, :]).reshape(len(left), -1)
+    rows, shift, c = _exactly(left, right, bounds)
     found = _null_vector(rows, np.array([0] * (len(left) - 1) + [1], dtype=object))
     if found is None or not found[-1] or (rows.T @ found).any():
         return False
-    return sum(_common(c[:, 0], -c_shift) * _common(found, shift)) == 0
+    return sum(c * _common(found, shift)) == 0
+
+
+def _exactly(
+    left: Float[np.ndarray, "k d"], right: Float[np.ndarray, "k e"], bounds: Float[np.ndarray, "k"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ``2^shift_j a_j b_j^T`` as rows of integers, the shifts, and bounds as integers.
+
+    Bounds are multiplied by one power of two for all.
+    """
+    a, a_shift = _integers(left)
+    b, b_shift = _integers(right)
+    c, c_shift = _integers(bounds[:, None])
+    rows = (a[:, :, None] * b[:, None, :]).reshape(len(left), -1)
+    return rows, a_shift + b_shift, _common(c[:, 0], -c_shift)
 
 
 def _integers(rows: Float[np.ndarray, "k n"]) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.geometry import Geometry
+from attractor.geometry import (
+    BlockMaximum,
+    BlockSum,
+    Frobenius,
+    Geometry,
+    Lp,
+    Schatten,
+    has_norm_of,
+)
 from attractor.margin.equalities import DEPENDENT, Conditioned, Equalities, Rows, length
 from attractor.margin.scaling import ScaledConstraints
 
@@ -128,6 +136,12 @@ def slack_of(
 def norm_constant(geometry: Geometry, rows: int, columns: int) -> float:
     """A k with ``||X|| <= k ||X||_F`` for matrices of a shape: ``(sum_ij ||E_ij||^2)^(1/2)``."""
     square = 0.0
+    if has_norm_of(geometry, BlockMaximum) or has_norm_of(geometry, BlockSum):
+        for piece in geometry.pieces((rows, columns)):
+            square += (piece.weight * norm_constant(piece.geometry, *piece.shape)) ** 2
+        return float(np.sqrt(square)) * (1 + 1e-9)
+    if any(has_norm_of(geometry, kind) for kind in (Frobenius, Lp, Schatten)):
+        return float(np.sqrt(rows * columns)) * (1 + 1e-9)  # all of them are one
     for row in range(rows):
         units = np.zeros((columns, rows, columns))
         units[np.arange(columns), row, np.arange(columns)] = 1.0
