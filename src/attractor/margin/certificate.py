@@ -238,7 +238,8 @@ def _bounded_above(
 
     Where W meets what scaling does not cure, that is W over the stretch; else a point near W.
     """
-    upper = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) / np.maximum(stretch, 0.0)
+    largest = norm * (1 + geometry.norm_rounding(*W.shape[-2:]))
+    upper = largest / np.maximum(stretch, 0.0)
     upper = np.where(norm == 0, np.where(stretch > 0, 0.0, np.inf), upper * (1 + 4 * _ROUNDING))
     upper = np.where(np.isnan(upper), np.inf, upper)
     moved = np.zeros(len(W))
@@ -250,8 +251,7 @@ def _bounded_above(
         least = (np.where(curable, slack - doubt - radius[:, None] * scaled.norms, 0.0) / c).min(-1)
         near = open_[(constant * radius <= _NEAR * norm)[open_] & (least > -0.5)[open_]]
         stretch[near], moved[near] = np.minimum(1.0, 1.0 + least[near]), radius[near]
-        rounded = norm * (1 + geometry.norm_rounding(*W.shape[-2:])) + constant * radius
-        upper[near] = (rounded / stretch * (1 + 8 * _ROUNDING))[near]
+        upper[near] = ((largest + constant * radius) / stretch * (1 + 8 * _ROUNDING))[near]
         open_ = np.setdiff1d(open_, near)
     for i in open_:
         upper[i] = np.inf

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.margin import extended
+from attractor.margin.equalities import first_signs
 from attractor.margin.exact import exact_multipliers
 from attractor.margin.scaling import ScaledConstraints
 
@@ -110,7 +111,7 @@ def _equations(left: Float[np.ndarray, "k d"], right: Float[np.ndarray, "k e"]) 
 
 def _distinct(rows: Float[np.ndarray, "k n"]) -> tuple[Int[np.ndarray, "k"], np.ndarray, int]:
     """Which of the distinct rows each is up to its sign, that sign, and how many there are."""
-    signs = np.sign(rows[np.arange(len(rows)), (rows != 0).argmax(1)])
+    signs = first_signs(rows)
     found, of = np.unique(rows * signs[:, None] + 0.0, axis=0, return_inverse=True)
     return of.ravel(), signs, len(found)
 

@@ -207,14 +207,19 @@ class Equalities:
 def _without_copies(rows: Rows, places: Int[np.ndarray, "k"]) -> Int[np.ndarray, "k"]:
     """Constraints less those that are others, perhaps with sides negated."""
     left, right, bounds = rows.left[places], rows.right[places], rows.bounds[places]
-    signs = [np.sign(part[np.arange(len(part)), (part != 0).argmax(1)]) for part in (left, right)]
+    of_left, of_right = first_signs(left), first_signs(right)
     columns = [
-        left * signs[0][:, None],
-        right * signs[1][:, None],
-        (bounds * signs[0] * signs[1])[:, None],
+        left * of_left[:, None],
+        right * of_right[:, None],
+        (bounds * of_left * of_right)[:, None],
     ]
     _, first = np.unique(np.concatenate(columns, axis=1) + 0.0, axis=0, return_index=True)
     return places[np.sort(first)]
+
+
+def first_signs(rows: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "k"]:
+    """The sign of the first entry of each row that is not zero."""
+    return np.sign(rows[np.arange(len(rows)), (rows != 0).argmax(1)])
 
 
 def _as_rows(matrices: Float[np.ndarray, "k d e"]) -> Float[np.ndarray, "k n"]:
