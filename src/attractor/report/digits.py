@@ -81,8 +81,8 @@ def findings(results: Sequence[SizeResult]) -> list[str]:
     ratios = ", ".join(near_one(one["margin_ratio_median"]) for one in found)
     return [
         f"The selection predicted for a whole data set (in every image the patch with the highest "
-        f"token score) is possible in {feasible} data sets: the more images share one attention "
-        "matrix, the more often they ask for the impossible.",
+        f"token score) is that of a matrix in {feasible} data sets: the more images share one "
+        "attention matrix, the more often none is found that gives all what they ask for.",
         f"The whole predicted selection is seldom reached: in {whole} of {total} data sets. "
         f"Image by image, attention ends on the predicted patch in {kept} of the images, "
         f"where blind chance gives {100 * CHANCE:.3g} %.",
