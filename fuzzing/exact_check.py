@@ -8,6 +8,7 @@ fault is a short text that begins with the name of the check.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,9 @@ from fuzzing.exact_point import feasible_near
 
 EPS = 2.0**-52
 STEP = 2.0**-1074
+MOST = sys.float_info.max
+_TIGHT = 1e-10
+"""Slack, relative to ``||a|| ||b|| ||W||``, of constraints that a point near W may be held at."""
 """Spacing of floats below the normal numbers."""
 WITNESS = 1e-9
 """Largest relative excess of the norm, or shortfall of a margin, of another solution."""
@@ -176,10 +180,11 @@ class Evidence:
         """The norm of a matrix that meets all constraints exactly; infinite where none is found."""
         if not any(self.short):
             return self.norm / self.stretch if self.stretch > 0 else CONTEXT.inf
-        point = feasible_near(self.problem, self.answer.W)
-        if point is None:
-            return CONTEXT.inf
-        return matrix_norm(point, self.answer.family, self.answer.p)
+        slacks = zip(self.slacks, self.reach, strict=True)
+        tight = [j for j, (slack, reach) in enumerate(slacks) if abs(slack) <= _TIGHT * reach]
+        points = feasible_near(self.problem, self.answer.W, tight)
+        norms = [matrix_norm(point, self.answer.family, self.answer.p) for point in points]
+        return min(norms, default=CONTEXT.inf)
 
     @cached_property
     def short(self) -> list[Any]:
@@ -449,7 +454,8 @@ def _numbers(evidence: Evidence) -> list[str]:
         found.append(f"gap: claims {answer.gap:.3g}, is {float(stated):.3g}")
     # Far below its bound a margin is one that no scaling cures: how far then says nothing.
     least = max(evidence.ratio, CONTEXT.mpf(-1))
-    if answer.margin > least + 4 * EPS * abs(least):
+    beyond = answer.margin == math.inf and least > MOST  # what no float holds is infinite
+    if answer.margin > least + 4 * EPS * abs(least) and not beyond:
         found.append(f"margin: claims {answer.margin:.17g}, is {float(evidence.ratio):.17g}")
     if answer.status == OPTIMAL and evidence.norm:
         found += _residuals(evidence)

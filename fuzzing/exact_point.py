@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
 
 from fuzzing.exact_numbers import Exact
 
@@ -11,12 +15,61 @@ _BITS = 250
 _ROUNDS = 6
 
 
-def feasible_near(problem: Any, W: Any) -> Exact | None:
-    """The matrix, but for its 250th digit; None where this finds none.
+def feasible_near(problem: Any, W: Any, tight: Sequence[int] = ()) -> list[Exact]:
+    """Matrices that meet them, but for their 250th digit; none where this finds none.
 
     W is moved by the least that makes equalities hold, and inequalities that it falls short of
-    and scaling cannot cure; what is short after that joins them. Then it is scaled up.
+    and scaling cannot cure; what is short after that joins them. Then it is scaled up. Where
+    constraints are nearly dependent, that can be far; so one is found with those that are tight
+    held as well, and one aside from all inequalities at once.
+
+    Args:
+        problem: The constraints.
+        W: A matrix that meets them but for rounding.
+        tight: Inequalities that hold with equality at a solution.
     """
+    found = [_moved(problem, W, ()), _moved(problem, W, tight), _aside(problem, W)]
+    return [one for one in found if one is not None]
+
+
+def _aside(problem: Any, W: Any) -> Exact | None:
+    """W moved into the inside of inequalities; None where there are equalities, or no inside."""
+    A = np.einsum("nd,ne->nde", problem.left, problem.right).reshape(len(problem.bounds), -1)
+    sizes = np.abs(A).max(1, initial=0)
+    if np.any(problem.equality) or not sizes.all():
+        return None
+    A = A / sizes[:, None]
+    # The least entries t of a direction along which every margin rises by one.
+    n = A.shape[1]
+    ones, eye = np.ones((len(A), 1)), np.eye(n)
+    rises = np.block([[-A, 0 * ones], [eye, -np.ones((n, 1))], [-eye, -np.ones((n, 1))]])
+    least = np.r_[-np.ones(len(A)), np.zeros(2 * n)]
+    free = [(None, None)] * (n + 1)
+    direction = linprog(np.r_[np.zeros(n), 1.0], A_ub=rises, b_ub=least, bounds=free)
+    if direction.status != 0:
+        return None
+    start = [Fraction(w) for w in W.ravel().tolist()]
+    along = [Fraction(x) for x in direction.x[:n].tolist()]
+    rows = [
+        [Fraction(a) * Fraction(b) for a in left for b in right]
+        for left, right in zip(problem.left.tolist(), problem.right.tolist(), strict=True)
+    ]
+    bounds = [Fraction(c) for c in problem.bounds.tolist()]
+    length = Fraction(0)
+    for row, bound in zip(rows, bounds, strict=True):
+        short, rise = bound - _inner(row, start), _inner(row, along)
+        if short > 0:
+            if rise <= 0:
+                return None
+            length = max(length, short / rise)
+    x = [w + length * step for w, step in zip(start, along, strict=True)]
+    if any(_inner(row, x) < bound for row, bound in zip(rows, bounds, strict=True)):
+        return None
+    return _rounded(x, W.shape)
+
+
+def _moved(problem: Any, W: Any, tight: Sequence[int]) -> Exact | None:
+    """W moved by the least onto equalities, those that are tight, and what it falls short of."""
     constraints = [
         [Fraction(a) * Fraction(b) for a in left for b in right]
         for left, right in zip(problem.left.tolist(), problem.right.tolist(), strict=True)
@@ -25,12 +78,12 @@ def feasible_near(problem: Any, W: Any) -> Exact | None:
     held = problem.equality.tolist()
     curable = [c > 0 and not h and problem.scalable for c, h in zip(bounds, held, strict=True)]
     start = [Fraction(w) for w in W.ravel().tolist()]
-    x, active = start, [j for j, h in enumerate(held) if h]
-    for _ in range(_ROUNDS):
+    x, active = start, sorted({*tight, *(j for j, h in enumerate(held) if h)})
+    for turn in range(_ROUNDS):
         margins = [_inner(row, x) for row in constraints]
         off = [m - c for m, c in zip(margins, bounds, strict=True)]
         short = [j for j, s in enumerate(off) if (s != 0 if held[j] else s < 0 and not curable[j])]
-        if not short:
+        if not short and (turn or not tight):
             ratios = [m / c for m, c, q in zip(margins, bounds, curable, strict=True) if q]
             stretch = min([Fraction(1), *ratios])
             return _rounded([w / stretch for w in x], W.shape) if stretch > 0 else None

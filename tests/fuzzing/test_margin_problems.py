@@ -161,3 +161,15 @@ def test_thousands_of_problems(tmp_path):
     assert told["stopped early"] <= 0.06 * report["problems"]
     hard = report["counts"]["stopped"]
     assert sum(row.get("within rounding", 0) for row in hard.values()) <= 0.01 * report["problems"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "known_optimum:18000000011:BlockSum('3l_inf[:,:by1]')",  # nearly dependent inequalities
+        "near_parallel:18000000035:Schatten(p=3)",  # a shorter point on the edge of one
+        "subnormal_bounds:18000000005:Lp(p=8)",  # a margin beyond the largest float
+    ],
+)
+def test_a_right_answer_is_found_right(text):
+    assert margin_problems.run_only(text) == []
