@@ -24,6 +24,10 @@ ENOUGH = 0.97
 """Median margin ratio from which it is asked whether the ratio goes to one."""
 NEAR = 0.005
 """How far the limit of a ratio may be from one."""
+_SLACK = 0.2
+"""How far it may be as a share of what is missing yet: no ratio follows 1 / ||W|| exactly."""
+_ONE_SIDED = 0.9
+"""Confidence of an interval of which each end is right with 95 %."""
 CONFIDENCE = 0.95
 STATIONARY = 1e-6
 """Relative change of W over the second half of a run below which it counts as stationary."""
@@ -119,11 +123,12 @@ def answer(row: xr.Dataset, questions: int = 1) -> NormAnswer:
        steps again would use it up, and r_N must not fall so fast that they would bring it below
        0.97: else "not settled".
     6. In the norm of the optimizer the ratio goes to one; in any other it stops short. Its limit is
-       estimated from half the run and all of it, as what is missing falls like 1 / ||W||. If the
-       interval of the limit is below 0.995, or the limit is surely higher in a norm of N's family
-       whose exponent is beside that of N, then N is the closest of the norms compared and not
-       that of these steps: "none of these". If the interval reaches below 0.995, or the lead of
-       the norm beside N shrinks, "not settled".
+       estimated from half the run and all of it, as what is missing falls like 1 / ||W||, and is
+       short of one if it is so by more than 0.005 and by more than a fifth of what is missing yet.
+       If it surely is in more than half of the data sets, or is surely higher in a norm of N's
+       family whose exponent is beside that of N, then N is the closest of the norms compared and
+       not that of these steps: "none of these". If it may be, or the lead of the norm beside N
+       shrinks, "not settled".
     7. Then the answer is N.
 
     Steps that move W where the gradient is zero, as weight decay does, keep it bounded: no ratio
@@ -282,17 +287,18 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
             _MORE,
         )
     found = f"{found}, {_runner_up(names, end, best)}"
-    limit = median_interval(_limit(before[best], end[best], movement), CONFIDENCE)
-    if limit.high < 1 - NEAR:
-        return _short(f"{found}; it goes to {_interval(limit)}", name, count)
+    limits = _limit(before[best], end[best], movement)
+    goes = f"it goes to {_interval(median_interval(limits, _ONE_SIDED))}"
+    short = median_interval(1 - limits - np.maximum(NEAR, _SLACK * (1 - end[best])), _ONE_SIDED)
+    if short.low > 0:
+        return _short(f"{found}; {goes}", name, count)
     if higher := _higher_beside(row.isel(norm=best)):
         beside, lasts = higher
         if lasts:
             return _short(f"{found}; it is higher in {beside}", name, count)
         return _unsettled(f"in {name} {found}; it is still higher in {beside}", count, _MORE)
-    if limit.low < 1 - NEAR:
-        goes = f"it goes to {_interval(limit)}, perhaps short of one"
-        return _unsettled(f"in {name} {found}; {goes}", count, _MORE)
+    if short.high > 0:
+        return _unsettled(f"in {name} {found}; {goes}, perhaps short of one", count, _MORE)
     return NormAnswer(MAXIMIZES, name, found, count)
 
 
@@ -329,7 +335,7 @@ def _higher_beside(row: xr.Dataset) -> tuple[str, bool] | None:
         )
     )
     for name, before, end in zip(row["nearby_norm"].values, befores, ends, strict=True):
-        lead = median_interval(_limit(before, end, movement), CONFIDENCE)
+        lead = median_interval(_limit(before, end, movement), _ONE_SIDED)
         if lead.low > 0:
             return f"{name}, by {_interval(lead)}", lead.median >= _LASTING * float(np.median(end))
     return None

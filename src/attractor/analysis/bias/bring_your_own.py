@@ -96,12 +96,12 @@ def load_method(
         return method
 
     def another(step_size: float | Schedule) -> Method | None:
-        if factory is None:
-            return replace(method, optimizer=named_optimizer(spelling, step_size))
-        if isinstance(step_size, Schedule):
-            made = _with_schedule(factory, step_size, spelling, layer)
-        else:
+        if not isinstance(step_size, Schedule):
             made = load_method(spelling, learning_rate=step_size, parameterization=layer)
+        elif factory is None:
+            made = replace(method, optimizer=named_optimizer(spelling, step_size))
+        else:
+            made = _with_schedule(factory, step_size, spelling, layer)
         return made and replace(made, probe=method.probe)  # tried once, at one step size
 
     return replace(method, step_size=float(step_size), with_step_size=another)
