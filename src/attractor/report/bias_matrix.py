@@ -33,9 +33,9 @@ RULES = (
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
     "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
     "norm is named only if its median ratio is 0.97 or more and goes to one: what is missing falls "
-    "like one over the norm of W, to 0.005 or to a fifth of it. Besides, its paired lead over every "
-    "other norm is above zero with a joint confidence of 95 % and not about to be lost, and no norm "
-    "of its family with an exponent beside its own has a higher ratio.",
+    "like one over the norm of W, to 0.005 or to a fifth of it. Besides, its paired lead over "
+    "every other norm is above zero with a joint confidence of 95 % and not about to be lost, and "
+    "the ratio is no higher in a norm of its family whose exponent is beside its own.",
     "Where the ratio has come to stand short of one, the answer is that it is none of these norms, "
     "and which is the closest; otherwise, that it is not settled.",
     "Runs that terminated before their end, because true gradients fell below what floating "

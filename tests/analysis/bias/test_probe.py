@@ -41,7 +41,7 @@ def test_decay_is_named_as_the_reason():
     signs = optax.chain(optax.scale_by_sign(), optax.add_decayed_weights(0.1), optax.scale(-0.1))
     found = which_norm(*unit_tokens(4, 5, 4, seeds=8), signs, steps=1500).answer("the optimizer")
     assert not found.norm and "as weight decay does" in found.reason
-    assert found.remedy == "Without that its norm would show"
+    assert found.remedy == "Take the decay out to see its norm"
     assert not found.more_steps and not found.larger_steps
 
 

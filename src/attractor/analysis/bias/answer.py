@@ -254,9 +254,8 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
         moving = still_moving(names, end, changes, best, float(np.median(movement)))
         if moving:
             return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
-        return NormAnswer(
-            NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count, _ANOTHER
-        )
+        closest = f"closest of them is {name}, where {found}, below {ENOUGH}"
+        return NormAnswer(NONE, "", closest, count, _ANOTHER)
     for other, other_name in enumerate(names):
         if other == best:
             continue
@@ -355,13 +354,13 @@ def at_tiny_gradients(row: xr.Dataset) -> tuple[str, str]:
             f"gradients have fallen to 1e{reached / math.log(10):.0f}, below the {least:.0e} from "
             "which on its steps fall with them, as with an eps"
         )
-        remedy = "A smaller eps would show its norm"
+        remedy = "Take a smaller eps, or none, to see its norm"
     if row["moves_without_gradient"]:
         said.append(
             "its steps move W where the gradient is zero, as weight decay does, so that W stays "
             "bounded and no ratio goes to one"
         )
-        remedy = "Without that its norm would show"
+        remedy = "Take the decay out to see its norm"
     return "; ".join(said), remedy
 
 
