@@ -18,7 +18,7 @@ def matrix():
         Method("normalized GD", normalized_gradient_descent(0.3), reads="directions"),
         Method("signs & more", sign_descent(0.1)),
     )
-    return bias_matrix(*unit_tokens(3, 4, 5, seeds=8), methods=rows, steps=800)
+    return bias_matrix(*unit_tokens(3, 4, 5, seeds=8), methods=rows, steps=3200)
 
 
 def test_the_page_of_several_optimizers(matrix, tmp_path):

@@ -32,11 +32,12 @@ RULES = (
     "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
     "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
-    "norm is named only if its median ratio is 0.97 or more, its paired lead over every other norm "
-    "is above zero with a joint confidence of 95 %, and neither the lead nor the ratio is about to "
-    "be lost at the rate of the second half of the run. Otherwise the answer is that it is not "
-    "settled, or, where no ratio reaches 0.97 and none is still on its way, that it is none of "
-    "these norms.",
+    "norm is named only if its median ratio is 0.97 or more and goes to one: what is missing falls "
+    "like one over the norm of W, to 0.005 or to a fifth of it. Besides, its paired lead over "
+    "every other norm is above zero with a joint confidence of 95 % and not about to be lost, and "
+    "the ratio is no higher in a norm of its family whose exponent is beside its own.",
+    "Where the ratio has come to stand short of one, the answer is that it is none of these norms, "
+    "and which is the closest; otherwise, that it is not settled.",
     "Runs that terminated before their end, because true gradients fell below what floating "
     "point holds or below a constant of the optimizer, are left out; if more than a quarter did, "
     "nothing is settled.",

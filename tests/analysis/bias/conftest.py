@@ -18,7 +18,7 @@ def methods():
     return (
         Method("normalized GD", normalized_gradient_descent(0.3)),
         Method("keys and queries", per_factor, "KQ"),
-        Method("signs", sign_descent(0.1), steps=2 * STEPS),
+        Method("signs", sign_descent(0.1), steps=8 * STEPS),
     )
 
 

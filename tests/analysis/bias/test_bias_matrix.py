@@ -57,8 +57,8 @@ def test_curves_end_at_the_ratios_and_pass_halfway(matrix):
     data = matrix.data
     np.testing.assert_array_equal(data["margin_ratio_curve"].isel(record=-1), data["margin_ratio"])
     steps = data["step"].sel(optimizer="signs").values
-    assert steps[-1] == 800 and 400 in steps
-    middle = data["margin_ratio_curve"].sel(optimizer="signs").values[..., steps == 400]
+    assert steps[-1] == 3200 and 1600 in steps
+    middle = data["margin_ratio_curve"].sel(optimizer="signs").values[..., steps == 1600]
     halfway = data["margin_ratio_halfway"].sel(optimizer="signs").values
     np.testing.assert_array_equal(middle[..., 0], halfway)
     assert np.isnan(data["margin_ratio_curve"].values[..., np.isnan(steps)][2]).all()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.analysis.bias.answer import SATURATED
+from attractor.analysis.bias.answer import ENOUGH, SATURATED
 from attractor.analysis.bias.finished_runs import FinishedRun, FinishedRuns
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
+from attractor.analysis.bias.neighbors import NEIGHBORS, neighbors
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
 from attractor.analysis.reference import distinct_problems
@@ -219,22 +220,29 @@ def _measure(
     sizes = np.full((len(rows), len(instances), records), np.nan)
     ratios_halfway = np.full(curves.shape[:3], np.nan)
     movement, displacement, smallest, rise = np.full((4, *number.shape), np.nan)
+    log_gradient = np.full(number.shape, np.nan)
+    both = np.full((len(rows), len(instances), 2, *weights[0].shape[2:]), np.nan)
     for row, (method, run, W) in enumerate(zip(rows, runs, weights, strict=True)):
         own = np.s_[records - W.shape[1] :]  # shorter runs are filled up in front
         taken, start = run.steps[1:], whole[row][:, 0]
         middle = int(np.flatnonzero(taken == halfway(method.steps or steps))[0])
         recorded[row, own] = taken
         sizes[row, :, own] = run.data["norm"].isel(seed=0).to_numpy()[:, 1:]
-        movement[row] = _relative_change(W[:, middle], W[:, -1], W[:, -1])
+        both[row] = W[:, [middle, -1]]
+        movement[row] = _relative_change(both[row, :, 0], both[row, :, 1], both[row, :, 1])
         displacement[row] = _relative_change(start, W[:, -1], start)
         loss = run.data["loss"].isel(seed=0).transpose("instance", "step").to_numpy()
         rise[row] = (loss[:, -1] - loss[:, 0]) / np.abs(loss[:, 0])
+        if "log_gradient_norm" in run.data:  # runs kept by earlier versions have none
+            log_gradient[row] = run.data["log_gradient_norm"].isel(seed=0, step=-1).to_numpy()
         for instance in instances:
             problem = solutions.problem[int(number[row, instance])]
             smallest[row, instance] = smallest_margin(problem.margins(W[instance, -1:]), problem)[0]
             found = margin_ratios(W[instance], solutions, int(number[row, instance]), norms)
             curves[row, :, instance, own] = found
             ratios_halfway[row, :, instance] = found[:, middle]
+    near = nearby_ratios(tokens, reached, both, norms, curves[..., -1])
+    tiny = [row.at_tiny_gradients for row in rows]
     status = np.stack([run.data["status"].isel(seed=0).to_numpy() for run in runs])
     index = np.where(reached.sum(-1) == 1, reached.argmax(-1), -1)
     gaps = np.moveaxis(solutions.gaps[:, number], 0, 1)
@@ -243,6 +251,9 @@ def _measure(
         "margin_ratio": (("optimizer", "norm", "instance"), curves[..., -1]),
         "margin_ratio_halfway": (("optimizer", "norm", "instance"), ratios_halfway),
         "margin_ratio_curve": (("optimizer", "norm", "instance", "record"), curves),
+        "nearby_ratio": (("optimizer", "norm", "nearby", "instance"), near[..., 1]),
+        "nearby_ratio_halfway": (("optimizer", "norm", "nearby", "instance"), near[..., 0]),
+        "nearby_norm": (("norm", "nearby"), [_nearby_names(norm) for norm in norms]),
         "step": (("optimizer", "record"), recorded),
         "norm_of_W": (("optimizer", "instance", "record"), sizes),
         "gap": (("optimizer", "norm", "instance"), gaps),
@@ -254,6 +265,9 @@ def _measure(
         "displacement": (trial, displacement),
         "loss_rise": (trial, rise),
         "smallest_margin": (trial, smallest),
+        "log_gradient_norm": (trial, log_gradient),
+        "moves_without_gradient": ("optimizer", [one.moves_without_gradient for one in tiny]),
+        "least_gradient": ("optimizer", [one.least_gradient for one in tiny]),
         "own_norm": ("optimizer", [_name(row.own_norm) for row in rows]),
         "steps": ("optimizer", [row.steps or steps for row in rows]),
         "parameterization": ("optimizer", [row.layer.name for row in rows]),
@@ -330,6 +344,37 @@ def solve_reached(
         values.append(np.where(solved, solution.value, np.nan))
         gaps.append(np.where(solved, solution.gap, np.nan))
     return Solutions(problem, np.array(values), np.array(gaps)), number
+
+
+def nearby_ratios(
+    tokens: Tokens,
+    reached: Bool[np.ndarray, "method instance sequence query token"],
+    W: Float[np.ndarray, "method instance record d e"],
+    norms: Sequence[Geometry],
+    ratios: Float[np.ndarray, "method norm instance"],
+) -> Float[np.ndarray, "method norm nearby instance record"]:
+    """Margin ratios in the neighbors of each norm, of runs that may be at its solution; else NaN.
+
+    They are solved for only where the median ratio of a method in the norm is high.
+    """
+    found = np.full((*ratios.shape[:2], NEIGHBORS, *W.shape[1:3]), np.nan)
+    high = np.median(np.nan_to_num(ratios, nan=1.0), axis=-1) >= ENOUGH
+    for place, norm in enumerate(norms):
+        beside, methods = neighbors(norm), np.flatnonzero(high[:, place])
+        if not beside or not len(methods):
+            continue
+        solutions, number = solve_reached(tokens, reached[methods], beside)
+        for method, numbers in zip(methods, number, strict=True):
+            for instance, one in enumerate(numbers):
+                found[method, place, : len(beside), instance] = margin_ratios(
+                    W[method, instance], solutions, int(one), beside
+                )
+    return found
+
+
+def _nearby_names(norm: Geometry) -> list[str]:
+    names = [one.name for one in neighbors(norm)]
+    return names + [""] * (NEIGHBORS - len(names))
 
 
 def margin_ratios(

@@ -21,7 +21,13 @@ MAXIMIZES, NOT_SETTLED, NONE = "maximizes", "not settled", "none of these"
 NOT_BEGUN = "has not begun"
 
 ENOUGH = 0.97
-"""Median margin ratio from which an optimizer is said to maximize a margin."""
+"""Median margin ratio from which it is asked whether the ratio goes to one."""
+NEAR = 0.005
+"""How far the limit of a ratio may be from one."""
+_SLACK = 0.2
+"""How far it may be as a share of what is missing yet: no ratio follows 1 / ||W|| exactly."""
+_ONE_SIDED = 0.9
+"""Confidence of an interval of which each end is right with 95 %."""
 CONFIDENCE = 0.95
 STATIONARY = 1e-6
 """Relative change of W over the second half of a run below which it counts as stationary."""
@@ -31,8 +37,13 @@ SATURATED = 5.0
 """Smallest margin from which a token attended to has a softmax weight near one."""
 CERTIFIED = 1e-3
 """Relative gap of solutions up to which ratios to them are compared."""
+_LASTING = 0.8
+"""Share of a lead that is left in the limit, from which it is none of the start's."""
 _MORE = "More steps may settle it"
 _ANOTHER = "Another norm may be its own: give it, as --norm module:name or in geometries=[...]"
+_CLOSEST = f"If that is its norm, smaller steps come closer to one. {_ANOTHER}"
+_WITHOUT_DECAY = "Without the decay its norm would show"
+_SMALLER_EPS = "With a smaller eps, or none, its norm would show"
 _RISEN = 0.01
 """A rise of the loss, in units of that at the start, from which steps go uphill."""
 _SMALLER = "Try a smaller step, or fewer steps"
@@ -111,15 +122,34 @@ def answer(row: xr.Dataset, questions: int = 1) -> NormAnswer:
     5. The lead over any other norm must not shrink so fast over the second half that as many
        steps again would use it up, and r_N must not fall so fast that they would bring it below
        0.97: else "not settled".
-    6. Then the answer is N.
+    6. In the norm of the optimizer the ratio goes to one; in any other it stops short. Its limit is
+       estimated from half the run and all of it, as what is missing falls like 1 / ||W||, and is
+       short of one if it is so by more than 0.005 and by more than a fifth of what is missing yet.
+       If it surely is in more than half of the data sets, or is surely higher in a norm of N's
+       family whose exponent is beside that of N, then N is the closest of the norms compared and
+       not that of these steps: "none of these". If it may be, or the lead of the norm beside N
+       shrinks, "not settled".
+    7. Then the answer is N.
+
+    Steps that move W where the gradient is zero, as weight decay does, keep it bounded: no ratio
+    goes to one then. Below an eps steps fall with the gradient. Both are said, and advice of more
+    or larger steps is left out.
 
     Args:
         row: ``margin_ratio`` and ``margin_ratio_halfway`` over (norm, instance), and ``trained``,
             ``movement`` and, where they are known, ``displacement``, ``loss_rise`` and
-            ``smallest_margin`` over instance, as is ``gap`` over (norm, instance). Norms without
-            numbers are not compared.
+            ``smallest_margin`` over instance, as is ``gap`` over (norm, instance),
+            ``nearby_ratio`` and ``nearby_ratio_halfway`` over (norm, nearby, instance), with
+            ``nearby_norm``, their names; ``log_gradient_norm`` over instance,
+            ``moves_without_gradient`` and ``least_gradient``. Norms without numbers are not
+            compared.
         questions: How many such answers are taken together, whose confidence is to be joint.
     """
+    return _with_tiny_gradients(_answer(row, questions), row)
+
+
+def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
+    """The answer by the margin ratios."""
     ratios = row["margin_ratio"].transpose("norm", "instance")
     before = row["margin_ratio_halfway"].transpose("norm", "instance").values
     known = np.isfinite(ratios.values).any(1)
@@ -166,8 +196,7 @@ def answer(row: xr.Dataset, questions: int = 1) -> NormAnswer:
             count,
             "See that norm, dual norm and solver belong together",
         )
-    movement = float(np.median(row["movement"].values[usable]))
-    found = _compare(names, end[:, usable], before[:, usable], movement, joint)
+    found = _compare(row.isel(norm=known, instance=usable), joint)
     if found.outcome == MAXIMIZES or "smallest_margin" not in row:
         return found
     margin = float(np.median(row["smallest_margin"].values[usable]))
@@ -208,26 +237,25 @@ def _at_start(
     )
 
 
-def _compare(
-    names: list[str],
-    end: Float[np.ndarray, "norm instance"],
-    before: Float[np.ndarray, "norm instance"],
-    movement: float,
-    joint: float,
-) -> NormAnswer:
-    """Rules 3 to 6."""
+def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
+    """Rules 3 to 7, of the runs that count."""
+    names = [str(name) for name in row["norm"].values]
+    end, before = (
+        row[name].transpose("norm", "instance").values
+        for name in ("margin_ratio", "margin_ratio_halfway")
+    )
+    movement = row["movement"].values
     count = end.shape[1]
     best = int(np.median(end, axis=1).argmax())
     name, at_end = names[best], median_interval(end[best], CONFIDENCE)
     found = f"the median ratio is {_interval(at_end)}"
     changes = [median_interval(one, CONFIDENCE) for one in end - before]
     if at_end.median < ENOUGH:
-        moving = still_moving(names, end, changes, best, movement)
+        moving = still_moving(names, end, changes, best, float(np.median(movement)))
         if moving:
             return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
-        return NormAnswer(
-            NONE, "", f"{found} in {name}, the best of them, below {ENOUGH}", count, _ANOTHER
-        )
+        closest = f"closest of them is {name}, where {found}, below {ENOUGH}"
+        return NormAnswer(NONE, "", closest, count, _ANOTHER)
     for other, other_name in enumerate(names):
         if other == best:
             continue
@@ -257,7 +285,101 @@ def _compare(
             count,
             _MORE,
         )
-    return NormAnswer(MAXIMIZES, name, f"{found}, {_runner_up(names, end, best)}", count)
+    found = f"{found}, {_runner_up(names, end, best)}"
+    limits = _limit(before[best], end[best], movement)
+    goes = f"it goes to {_interval(median_interval(limits, _ONE_SIDED))}"
+    short = median_interval(1 - limits - np.maximum(NEAR, _SLACK * (1 - end[best])), _ONE_SIDED)
+    if short.low > 0:
+        return _short(f"{found}; {goes}", name, count)
+    if higher := _higher_beside(row.isel(norm=best)):
+        beside, lasts = higher
+        if lasts:
+            return _short(f"{found}; it is higher in {beside}", name, count)
+        return _unsettled(f"in {name} {found}; it is still higher in {beside}", count, _MORE)
+    if short.high > 0:
+        return _unsettled(f"in {name} {found}; {goes}, perhaps short of one", count, _MORE)
+    return NormAnswer(MAXIMIZES, name, found, count)
+
+
+def _short(reason: str, name: str, count: int) -> NormAnswer:
+    """The answer where a ratio stops short of one."""
+    return NormAnswer(NONE, "", f"closest of them is {name}, where {reason}", count, _CLOSEST)
+
+
+def _limit(
+    before: Float[np.ndarray, "instance"],
+    end: Float[np.ndarray, "instance"],
+    movement: Float[np.ndarray, "instance"],
+) -> Float[np.ndarray, "instance"]:
+    """Where ratios go if what is missing falls like 1 / ||W||.
+
+    The size of W halfway is ``1 - movement`` times that at the end, as W then hardly turns.
+    """
+    return end + (end - before) * (1 - movement) / movement
+
+
+def _higher_beside(row: xr.Dataset) -> tuple[str, bool] | None:
+    """A neighbor of a norm in which the limit is higher, and by how much, in words.
+
+    Also whether that lasts: from a start that is none of its norm, the lead of a neighbor shrinks.
+    """
+    if "nearby_ratio" not in row:
+        return None
+    movement = row["movement"].values
+    ends, befores = (
+        row[near].transpose("nearby", "instance").values - row[ratio].values
+        for near, ratio in (
+            ("nearby_ratio", "margin_ratio"),
+            ("nearby_ratio_halfway", "margin_ratio_halfway"),
+        )
+    )
+    for name, before, end in zip(row["nearby_norm"].values, befores, ends, strict=True):
+        lead = median_interval(_limit(before, end, movement), _ONE_SIDED)
+        if lead.low > 0:
+            return f"{name}, by {_interval(lead)}", lead.median >= _LASTING * float(np.median(end))
+    return None
+
+
+def at_tiny_gradients(row: xr.Dataset) -> tuple[str, str]:
+    """What a method does at zero and tiny gradients that keeps it from its norm, and a remedy.
+
+    Both are empty where there is nothing to say.
+    """
+    if "least_gradient" not in row:
+        return "", ""
+    said, remedy = [], ""
+    least, reached = float(row["least_gradient"]), np.nanmedian(row["log_gradient_norm"].values)
+    if least > 0 and reached < math.log(least):
+        said.append(
+            f"gradients have fallen to 1e{reached / math.log(10):.0f}, below the {least:.0e} from "
+            "which on its steps fall with them, as with an eps"
+        )
+        remedy = "Take a smaller eps, or none, to see its norm"
+    if row["moves_without_gradient"]:
+        said.append(
+            "its steps move W where the gradient is zero, as weight decay does, so that W stays "
+            "bounded and no ratio goes to one"
+        )
+        remedy = "Take the decay out to see its norm"
+    return "; ".join(said), remedy
+
+
+def _with_tiny_gradients(found: NormAnswer, row: xr.Dataset) -> NormAnswer:
+    """The answer with what the method does at zero and tiny gradients, and no other advice then."""
+    said, remedy = at_tiny_gradients(row)
+    if not said:
+        return found
+    found = replace(found, reason=f"{found.reason}; {said}")
+    if found.outcome == MAXIMIZES:
+        return found
+    return replace(
+        found,
+        remedy=remedy,
+        more_steps=False,
+        larger_steps=False,
+        smaller_steps=False,
+        enough_data_sets=0,
+    )
 
 
 def still_moving(

@@ -7,13 +7,14 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
 import optax
 
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of
+from attractor.analysis.bias.probe import probe
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.settling import settled_matrix
 from attractor.attention import Head, Parameterization, get_parameterization
@@ -36,6 +37,9 @@ from attractor.training.optimizers.homogeneity import By, find_homogeneity
 from attractor.training.optimizers.optimizer import UNNAMED
 from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 from attractor.training.optimizers.schedules import Schedule
+
+if TYPE_CHECKING:
+    from attractor.torch import TorchOptimizer
 
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
@@ -93,10 +97,12 @@ def load_method(
 
     def another(step_size: float | Schedule) -> Method | None:
         if not isinstance(step_size, Schedule):
-            return load_method(spelling, learning_rate=step_size, parameterization=layer)
-        if factory is None:
-            return replace(method, optimizer=named_optimizer(spelling, step_size))
-        return _with_schedule(factory, step_size, spelling, layer)
+            made = load_method(spelling, learning_rate=step_size, parameterization=layer)
+        elif factory is None:
+            made = replace(method, optimizer=named_optimizer(spelling, step_size))
+        else:
+            made = _with_schedule(factory, step_size, spelling, layer)
+        return made and replace(made, probe=method.probe)  # tried once, at one step size
 
     return replace(method, step_size=float(step_size), with_step_size=another)
 
@@ -134,20 +140,28 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     name = check_text("name", name)
     layer = get_parameterization(parameterization)
     if isinstance(optimizer, Optimizer):
-        return Method(name, optimizer, layer, reads=gradients_of(optimizer))
+        return _row(name, optimizer, layer, gradients_of(optimizer))
     if isinstance(optimizer, optax.GradientTransformation):
         adapted, reads = _adapt(optimizer, name, layer)
-        return Method(name, adapted, layer, reads=reads)
+        return _row(name, adapted, layer, reads)
     if "torch" in sys.modules:
         from attractor.torch import TorchOptimizer
 
         if isinstance(optimizer, TorchOptimizer):
-            return Method(name, optimizer, layer, reads=optimizer.reads)
+            return _row(name, optimizer, layer, optimizer.reads)
     raise InvalidInputError(
         "optimizer",
         f"{name} is a {type(optimizer).__name__}",
         "Give an optax transformation, an Optimizer, or a factory of a torch.optim.Optimizer",
     )
+
+
+def _row(
+    name: str, optimizer: Optimizer | TorchOptimizer, layer: Parameterization, reads: str
+) -> Method:
+    """A row that is tried at tiny gradients once that is asked."""
+    tried = functools.cache(lambda: probe(optimizer, layer))
+    return Method(name, optimizer, layer, reads=reads, probe=tried)
 
 
 def _with_rate(

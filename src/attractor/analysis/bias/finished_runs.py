@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attractor.training import Trajectory
 
 _KIND = "run of a bias matrix"
-_MEASURED = ["W", "norm", "loss", "status"]
+_MEASURED = ["W", "norm", "loss", "log_gradient_norm", "status"]
 
 
 class FinishedRun(NamedTuple):

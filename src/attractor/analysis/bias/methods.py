@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from attractor.analysis.bias.probe import Probe
 from attractor.attention import Parameterization, get_parameterization
 from attractor.attention.multi_head import one_attention_head
 from attractor.checks import (
@@ -82,6 +83,7 @@ class Method:
             be had; None where it cannot.
         decay: The power of the step that its step size falls with.
         setting_of: The name of the row that it is with another step size; empty for none.
+        probe: Finds what it does at zero and at tiny gradients; None for what its optimizer says.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Method:
     )
     decay: float = 0.0
     setting_of: str = ""
+    probe: Callable[[], Probe] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -116,6 +119,17 @@ class Method:
             check_number("step_size", self.step_size, above=0.0, example=0.1)
         if self.with_step_size is not None:
             check_function("with_step_size", self.with_step_size, "Give a function of a step size")
+        if self.probe is not None:
+            check_function("probe", self.probe, "Give a function that returns a Probe")
+
+    @property
+    def at_tiny_gradients(self) -> Probe:
+        """What it does at zero and at tiny gradients."""
+        if self.probe is not None:
+            return self.probe()
+        eps = self.optimizer.settings.get("eps", 0.0)
+        decays = isinstance(self.optimizer, Optimizer) and self.optimizer.decays_weights
+        return Probe(decays, float(eps) if isinstance(eps, int | float) else 0.0)
 
     @property
     def raised_from(self) -> str:

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from attractor.analysis.bias.answer import (
     SATURATED,
     NormAnswer,
     answer,
+    at_tiny_gradients,
     joint_confidence,
     median_interval,
     smallest_sample,
@@ -252,12 +253,21 @@ class TunedMatrix(Plotted, Printed):
     def answer(self, method: str) -> TunedAnswer:
         """The norm whose margin an optimizer maximizes at some setting, or that none is settled."""
         answers = self.answers(method)
+        best = self.best(method)
+        found = self._answer(method, answers, best)
+        said, remedy = at_tiny_gradients(self.data.sel(optimizer=best.row))
+        if not said:
+            return found
+        if found.outcome != MAXIMIZES:
+            found = replace(found, remedy=remedy, enough_data_sets=0)
+        return replace(found, reason=f"{found.reason}; {said}")
+
+    def _answer(self, method: str, answers: dict[str, NormAnswer], best: Cell) -> TunedAnswer:
         settings: dict[str, list[str]] = {}
         for row, found in answers.items():
             if found.outcome == MAXIMIZES:
                 settings.setdefault(found.norm, []).append(self.setting(row) or row)
         count = self.data.sizes["instance"]
-        best = self.best(method)
         tried = f"of {len(answers)} settings the best" if len(answers) > 1 else "the"
         if len(settings) == 1:
             ((norm, where),) = settings.items()
@@ -265,18 +275,43 @@ class TunedMatrix(Plotted, Printed):
             at = f", at {len(where)} of {len(answers)} settings: {', '.join(where)}"
             at = at if len(answers) > 1 else ""
             reason = f"the median ratio is {cell.median:.4f} [{cell.low:.4f}, {cell.high:.4f}]{at}"
+            if against := self._stops_short(answers):
+                reason = f"{norm}: {reason}; but it stops short of one at {', '.join(against)}"
+                return TunedAnswer(DEPENDS, "", settings, reason, count)
             return TunedAnswer(MAXIMIZES, norm, settings, reason, count)
         if settings:
             reason = "; ".join(f"{norm} at {', '.join(at)}" for norm, at in settings.items())
             return TunedAnswer(DEPENDS, "", settings, f"it maximizes {reason}", count)
         reason = f"{tried} median ratio is {best}"
-        if best.settled and best.median < ENOUGH:
-            return TunedAnswer(NONE, "", {}, f"{reason}, below {ENOUGH}", count)
+        at_best = answers[best.row]
+        if at_best.outcome == NONE and (best.settled or best.median >= ENOUGH):
+            reason = f"{reason}, below {ENOUGH}" if best.median < ENOUGH else at_best.reason
+            return TunedAnswer(NONE, "", {}, reason, count, at_best.remedy)
         joint = joint_confidence(len(answers) * max(len(self.runs.compared(best.row)) - 1, 1))
         if count < (enough := smallest_sample(joint)):
             remedy = f"Give {enough} data sets or more"
             return TunedAnswer(NOT_SETTLED, "", {}, reason, count, remedy, enough)
         return TunedAnswer(NOT_SETTLED, "", {}, reason, count, _remedy(best, answers))
+
+    def _stops_short(self, answers: dict[str, NormAnswer]) -> list[str]:
+        """Settings that stop short of one at smaller steps than some that do not.
+
+        At larger steps they may, as these keep W from the flow.
+        """
+        decays, sizes = (
+            self.data[name].sel(optimizer=list(answers)) for name in ("decay", "step_size")
+        )
+        reaching = np.array([found.outcome == MAXIMIZES for found in answers.values()])
+        return [
+            self.setting(row)
+            for row, found in answers.items()
+            if found.outcome == NONE
+            and (
+                reaching
+                & (decays == decays.sel(optimizer=row))
+                & (sizes > sizes.sel(optimizer=row))
+            ).any()
+        ]
 
     def summary(self) -> dict[str, Any]:
         """The matrix as plain numbers, for JSON."""
