@@ -6,6 +6,8 @@ import functools
 import pytest
 
 from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
+from attractor.papers._examine import Finding
+from attractor.papers.check import ClaimResult
 from tests.papers.false_objects import false_objects
 
 CLAIMS = all_claims()
@@ -186,6 +188,23 @@ def test_says_what_it_is(name):
     assert claim.conclusion.reason and claim.statement
     right, wrong = claim.conclusion, claim.control
     assert (right.quantity, right.bound, right.sense) != (wrong.quantity, wrong.bound, wrong.sense)
+
+
+@pytest.mark.parametrize(
+    ("found", "together"),
+    [
+        (("HOLDS", "NOT_SETTLED", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("HOLDS", "HOLDS", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("NOT_SETTLED", "HOLDS", "FAILS"), "FAILS"),
+        (("VACUOUS", "HOLDS", "ASSUMPTION_NOT_MET"), "HOLDS"),
+        (("VACUOUS", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("VACUOUS", "ASSUMPTION_NOT_MET"), "VACUOUS"),
+    ],
+)
+def test_the_outcome_on_several_data_sets_is_the_weakest_on_one(found, together):
+    claim = CLAIMS["max-margin/no-stationary-point"]
+    found = [Finding(claim, claim.example(), Outcome[each], "made up", {}) for each in found]
+    assert ClaimResult(claim, tuple(found)).outcome is Outcome[together]
 
 
 def test_an_outcome_comes_from_the_data_and_not_from_the_claim():
