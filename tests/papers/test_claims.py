@@ -8,6 +8,8 @@ import pytest
 from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
 from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
+from attractor.randomness import seeded
+from tests.papers.adversarial import ADVERSARIAL, WITHOUT
 from tests.papers.false_objects import false_objects
 
 CLAIMS = all_claims()
@@ -159,6 +161,26 @@ def test_holds_where_it_should_and_its_control_fails(name):
 @pytest.mark.parametrize("name", TRAINING_LONG)
 def test_claim_that_trains_for_long_holds_and_its_control_fails(name, optimized):
     check_claim(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in (*LONG, *TRAINING_LONG) else ())
+        for name in ADVERSARIAL
+    ],
+)
+def test_its_control_passes_on_adversarial_data(name):
+    claim = CLAIMS[name]
+    data = ADVERSARIAL[name](example_of(claim))
+    with seeded(0, purpose=f"claim {name}", alone=False):
+        found = claim.control.measure(data, 0)
+    assert found.checked and claim.control.met_by(found), found
+
+
+def test_every_claim_has_adversarial_data_or_a_reason():
+    assert not {*ADVERSARIAL} & {*WITHOUT}
+    assert {*ADVERSARIAL} | {*WITHOUT} == {*CLAIMS}
 
 
 def test_all_others_name_what_can_be_exchanged():
