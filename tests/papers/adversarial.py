@@ -18,7 +18,7 @@ from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
 from attractor.papers.large_prompt.mixture_data import noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
-from attractor.papers.next_token.data import grammar
+from attractor.papers.next_token.data import grammar, with_long_embeddings
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
 from attractor.prompt.head import AttentionHead
@@ -96,6 +96,15 @@ def _repeated(case):
     tokens, index = case.tokens, np.arange(case.tokens.sequences) // 2 * 2
     same = Tokens(tokens.keys[index], tokens.queries[index], tokens.labels[index])
     return case.replace(tokens=same)
+
+
+def _all_twice(case):
+    """Every sequence twice, so that one of them less is nothing."""
+    keys, queries, labels = (
+        np.repeat(array, 2, axis=0)
+        for array in (case.tokens.keys, case.tokens.queries, case.tokens.labels)
+    )
+    return case.replace(tokens=Tokens(keys, queries, labels))
 
 
 def _active_on_both(case):
@@ -209,7 +218,12 @@ _GROUPS = {
         mirror-descent/weight-sparsity mirror-descent/vision-sparsity
         mirror-descent/vision-accuracy""",
     lambda case: grammar(): "next-token/feed-forward-norm next-token/attention-norm",
+    _all_twice: "max-margin/joint-path max-margin/relaxed-joint-path-at-any-rates",
     _joint_on_an_axis: "mirror-descent/joint-path",
+    lambda case: with_long_embeddings(grammar(), 4.0): "next-token/logit-gaps-from-above",
+    lambda case: with_long_embeddings(grammar(), 0.3): (
+        "next-token/descent-along-attention-solution"
+    ),
     _one_context("a", "b"): """
         next-token/more-dimensions-than-contexts next-token/entropy-is-the-infimum
         next-token/finite-part-of-decoders next-token/regularization-path-of-decoders
@@ -268,7 +282,7 @@ _GROUPS = {
 ADVERSARIAL = {name: make for make, names in _GROUPS.items() for name in names.split()}
 """By name of a claim, what makes adversarial data of its example."""
 _REASONS = {
-    "whatever is trained has the rate or the norm of the statement, and never that of the control": """
+    "all that is trained has the rate of the statement": """
         max-margin/gradient-descent-rate max-margin/gradient-descent-norm
         max-margin/gradient-descent-direction max-margin/normalized-gradient-descent-rate
         mirror-descent/norm-growth mirror-descent/rate
@@ -299,6 +313,7 @@ _REASONS = {
         next-token/unseen-contexts-with-an-optimal-token next-token/label-mass-loss-is-convex
         next-token/conflicts-leave-a-finite-part next-token/margin-of-sign-descent
         next-token/margin-of-sign-momentum next-token/margin-of-adam
+        next-token/optimal-attention-rate next-token/excess-loss-rate
         large-prompt/bayes-parameters-critical large-prompt/discriminant-saddles
         large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
         large-prompt/residual-denoiser large-prompt/two-head-denoiser

@@ -54,8 +54,8 @@ LOW_RANK = CLAIMS.claim(
         reason="one is rank one; solutions of the nuclear norm have 1.2 to 2",
     ),
     data=_fourth,
-    note="fails: on most data sets W comes to rank one, on some to rank two, where it stays however "
-    "long it is trained; the decay is part of the gradient",
+    note="fails: on most data sets W comes to rank one, on some to rank two, where longer training "
+    "leaves it; the decay is part of the gradient",
 )
 
 
