@@ -320,7 +320,7 @@ _REASONS = {
         large-prompt/one-head-denoiser
         large-prompt/general-risk-limit large-prompt/general-trajectory-stability
         large-prompt/trajectory-stability large-prompt/trained-risk-limit
-        large-prompt/order-of-predictors""",
+        large-prompt/order-of-predictors large-prompt/balance-kept large-prompt/risk-falls""",
 }
 WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
 """By name of a claim without adversarial data, why there are none."""
