@@ -6,6 +6,10 @@ import functools
 import pytest
 
 from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
+from attractor.papers._examine import Finding
+from attractor.papers.check import ClaimResult
+from attractor.randomness import seeded
+from tests.papers.adversarial import ADVERSARIAL, WITHOUT
 from tests.papers.false_objects import false_objects
 
 CLAIMS = all_claims()
@@ -159,6 +163,26 @@ def test_claim_that_trains_for_long_holds_and_its_control_fails(name, optimized)
     check_claim(name)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in (*LONG, *TRAINING_LONG) else ())
+        for name in ADVERSARIAL
+    ],
+)
+def test_its_control_passes_on_adversarial_data(name):
+    claim = CLAIMS[name]
+    data = ADVERSARIAL[name](example_of(claim))
+    with seeded(0, purpose=f"claim {name}", alone=False):
+        found = claim.control.measure(data, 0)
+    assert found.checked and claim.control.met_by(found), found
+
+
+def test_every_claim_has_adversarial_data_or_a_reason():
+    assert not {*ADVERSARIAL} & {*WITHOUT}
+    assert {*ADVERSARIAL} | {*WITHOUT} == {*CLAIMS}
+
+
 def test_all_others_name_what_can_be_exchanged():
     assert {name for name, claim in CLAIMS.items() if claim.comparison is None} == {*MEASURED_APART}
     assert {*OWN_WRONG_ONE, *TURNED_BY, *ONE_SIDED} <= {*CLAIMS} - {*MEASURED_APART}
@@ -186,6 +210,23 @@ def test_says_what_it_is(name):
     assert claim.conclusion.reason and claim.statement
     right, wrong = claim.conclusion, claim.control
     assert (right.quantity, right.bound, right.sense) != (wrong.quantity, wrong.bound, wrong.sense)
+
+
+@pytest.mark.parametrize(
+    ("found", "together"),
+    [
+        (("HOLDS", "NOT_SETTLED", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("HOLDS", "HOLDS", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("NOT_SETTLED", "HOLDS", "FAILS"), "FAILS"),
+        (("VACUOUS", "HOLDS", "ASSUMPTION_NOT_MET"), "HOLDS"),
+        (("VACUOUS", "NOT_SETTLED"), "NOT_SETTLED"),
+        (("VACUOUS", "ASSUMPTION_NOT_MET"), "VACUOUS"),
+    ],
+)
+def test_the_outcome_on_several_data_sets_is_the_weakest_on_one(found, together):
+    claim = CLAIMS["max-margin/no-stationary-point"]
+    found = [Finding(claim, claim.example(), Outcome[each], "made up", {}) for each in found]
+    assert ClaimResult(claim, tuple(found)).outcome is Outcome[together]
 
 
 def test_an_outcome_comes_from_the_data_and_not_from_the_claim():

@@ -35,12 +35,15 @@ class ClaimResult(Summary):
 
     @property
     def outcome(self) -> Outcome:
-        """One outcome for all: a single failure is a failure."""
+        """One outcome for all, the weakest of those that say something about the conclusion.
+
+        A single failure is a failure, and with one data set not settled all of them are not.
+        """
         seen = [found.outcome for found in (*self.findings, self.counterexample) if found]
         order = (
             Outcome.FAILS,
-            Outcome.HOLDS,
             Outcome.NOT_SETTLED,
+            Outcome.HOLDS,
             Outcome.VACUOUS,
             Outcome.ASSUMPTION_NOT_MET,
         )

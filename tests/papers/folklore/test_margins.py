@@ -6,6 +6,7 @@ import pytest
 from attractor.geometry import Frobenius, Spectral
 from attractor.papers import Outcome, all_claims
 from attractor.papers.check import check_claim
+from attractor.papers.claim import Conclusion
 from attractor.papers.folklore.margins import missing_margin
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
 
@@ -15,37 +16,67 @@ SOLUTION = CASE.solution(NORM).W
 AWAY = np.linalg.norm(SOLUTION) * np.eye(4)
 
 
-def matrices(before, now):
-    """The solution, with so much of another matrix added after a third of the steps and at last."""
-    return np.stack([SOLUTION + before * AWAY, SOLUTION + now * AWAY])
+STEPS = np.geomspace(1 / 27, 1, 45)
+
+
+def matrices(extra):
+    """The solution, with so much of another matrix added at every record."""
+    return SOLUTION + np.broadcast_to(extra, 45)[:, None, None] * AWAY
 
 
 def test_of_a_solution_nothing_is_missing():
-    measured = missing_margin(7 * matrices(0, 0), CASE, NORM)
+    measured = missing_margin(7 * matrices(0), CASE, NORM)
     assert abs(measured.value) < 1e-6 and measured.checked == 1
 
 
 def test_it_is_one_less_the_margin_over_the_largest():
-    W = matrices(0.1, 0.1)[1]
+    W = matrices(0.1)
     problem = CASE.solution(Frobenius()).problem
     ratio = (
-        problem.margins(W).min() / np.linalg.norm(W) * np.linalg.norm(CASE.solution(Frobenius()).W)
+        problem.margins(W[-1]).min()
+        / np.linalg.norm(W[-1])
+        * np.linalg.norm(CASE.solution(Frobenius()).W)
     )
-    measured = missing_margin(np.stack([W, W]), CASE, Frobenius())
+    measured = missing_margin(W, CASE, Frobenius())
     assert measured.value == pytest.approx(1 - ratio) and 0.01 < measured.value < 1
 
 
+def conclusion(bound):
+    return Conclusion("what is missing", None, bound, "none")
+
+
 @pytest.mark.parametrize(
-    ("before", "now", "on_its_way"), [(0.1, 0.1, False), (0.1, 0.05, True), (0.05, 0.1, False)]
+    "extra",
+    [
+        0.05 * STEPS**-0.5,
+        0.5 / np.log(10_000 * STEPS),  # less than a tenth of what is missing in each tripling
+        0.5 / np.log(300_000 * STEPS),
+        0.1 + 0.03 * (1 - STEPS),  # the faster the longer it runs
+    ],
 )
-def test_a_run_that_comes_nearer_may_end_anywhere_below(before, now, on_its_way):
-    measured = missing_margin(matrices(before, now), CASE, NORM)
-    assert measured.interval == ((0.0, measured.value) if on_its_way else None)
+def test_a_run_that_still_comes_nearer_may_end_anywhere_below(extra):
+    measured = missing_margin(matrices(extra), CASE, NORM)
+    assert not conclusion(measured.value / 10).settled_by(measured)
+    assert conclusion(1.1 * measured.value).settled_by(measured)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        0.1,
+        0.1 + 1e-4 / STEPS,  # to a place of its own
+        0.1 + 0.001 * (-1.0) ** np.arange(45),
+        0.1 + 0.03 * np.log(STEPS) / np.log(27),  # away
+    ],
+)
+def test_a_run_at_rest_is_settled(extra):
+    measured = missing_margin(matrices(extra), CASE, NORM)
+    assert conclusion(0.5 * measured.value).settled_by(measured)
 
 
 def test_it_says_nothing_of_tokens_that_no_matrix_keeps():
     case = enclosed_token("W")
-    measured = missing_margin(np.zeros((2, 2, 2)), case, Frobenius())
+    measured = missing_margin(np.zeros((3, 2, 2)), case, Frobenius())
     assert measured.checked == 0 and "infeasible" in measured.details["margin problem"]
 
 
@@ -53,6 +84,7 @@ OUTCOMES = {
     "muon-margin": Outcome.FAILS,
     "adam-margin": Outcome.NOT_SETTLED,
     "key-query-margin": Outcome.FAILS,
+    "weight-decay-low-rank": Outcome.FAILS,
     "weight-decay-margin": Outcome.FAILS,
 }
 """What comes of beliefs on their data; all others hold."""

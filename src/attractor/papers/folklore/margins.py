@@ -25,8 +25,10 @@ BOUND = 0.05
 REASON = (
     "what is left where a run arrives, like one over the sum of its step sizes; norms differ by .15"
 )
-_AT_REST = 0.9
-"""A run is on its way if less than this share is left of what it missed at a third of its steps."""
+_RECORDS = 15
+"""In each of the last three times in which the number of steps triples."""
+_AHEAD = 10
+"""Times that steps may triple still: what each would bring is what the last one did."""
 
 
 def three(
@@ -75,8 +77,8 @@ def assuming(parameterization: str, *optimizers: str) -> tuple[Assumption[Case],
 
 def last_matrices(
     case: Case, seed: int, optimizer: str | None = None
-) -> Float[np.ndarray, "2 d e"]:
-    """W after a third of the steps, and at the end.
+) -> Float[np.ndarray, "record d e"]:
+    """W at records from a 27th of the steps on, spread evenly over the logarithm, to the last.
 
     Args:
         case: The data.
@@ -84,27 +86,39 @@ def last_matrices(
         optimizer: The optimizer, where the case names none.
     """
     steps = STEPS if case.steps is None else case.steps
-    record = [steps // 3, steps]
-    run = trained(case, seed, steps=steps, optimizer=optimizer, record=record, weights="all")
+    record = np.geomspace(max(steps / 27, 1), max(steps, 1), 3 * _RECORDS).round().astype(int)
+    record = np.minimum(record, steps)
+    run = trained(
+        case, seed, steps=steps, optimizer=optimizer, record=np.unique(record), weights="all"
+    )
     W = run.data["W"].transpose("instance", "seed", run.axis, ...)
     return W.sel({run.axis: record}).to_numpy()[0, 0]
 
 
-def missing_margin(matrices: Float[np.ndarray, "2 d e"], case: Case, norm: Geometry) -> Measurement:
+def missing_margin(
+    matrices: Float[np.ndarray, "record d e"], case: Case, norm: Geometry
+) -> Measurement:
     """One less the margin of the last W over the largest, of the tokens that it attends to most.
 
-    At which rate runs come nearer is not known in general. So one that is still on its way may end
-    anywhere below, and its interval begins at zero.
+    At which rate runs come nearer is not known in general, so that one that is still on its way may
+    end below. Its interval begins at zero where what steps bring does not become less from one
+    tripling of them to the next, and otherwise at what would be missing after ten more of them.
     """
     solution = case.solution(norm, attended(case, matrices[-1]))
     if not 0 < float(solution.value) < np.inf:
         return Measurement(np.nan, 0, {"margin problem": str(solution.status)})
-    before, now = (1 - margin_ratios(matrices, solution)).tolist()
+    missing = 1 - margin_ratios(matrices, solution)
+    now, (first, second, third) = float(missing[-1]), np.split(missing, 3)
+    fluctuation = 2 * float(np.sqrt((second.var() + third.var()) / len(third)))
+    earlier, brought = float(first.mean() - second.mean()), float(second.mean() - third.mean())
+    as_fast = brought > max(fluctuation, earlier)
+    least = 0.0 if as_fast else max(0.0, now - _AHEAD * max(0.0, brought + fluctuation))
     details = {
-        "after a third of the steps": before,
+        "brought by the last tripling of steps": brought,
+        "by the one before": earlier,
         "spectral norm of W": float(np.linalg.norm(matrices[-1], 2)),
     }
-    return Measurement(now, 1, details, (0.0, now) if now < _AT_REST * before else None)
+    return Measurement(now, 1, details, (min(least, now), now))
 
 
 def margin_claim(
@@ -118,7 +132,6 @@ def margin_claim(
     optimizer: str,
     statement: str,
     note: str,
-    bound: float = BOUND,
     holding: Callable[[], Case] | None = None,
 ) -> Claim[Case]:
     """A claim on the margin that training ends at.
@@ -133,7 +146,6 @@ def margin_claim(
         optimizer: The optimizer of data that name none.
         statement: The subject.
         note: What came of it.
-        bound: How much of the largest margin may be missing.
         holding: Data where it holds, if not on the first.
     """
 
@@ -145,7 +157,7 @@ def margin_claim(
         words,
         statement=statement,
         assuming=assumptions,
-        contrast=beside_another_norm(measure, geometry, wrong, bound=bound, reason=REASON),
+        contrast=beside_another_norm(measure, geometry, wrong, bound=BOUND, reason=REASON),
         data=data,
         holding=holding,
         note=note,

@@ -15,7 +15,7 @@ MUON = margin_claim(
     "Muon takes attention to the largest margin in the spectral norm",
     Spectral(),
     Frobenius(),
-    three(_MUON, steps=_STEPS, size=(6, 4, 6)),
+    three(_MUON, steps=20_000, size=(6, 4, 6)),
     _ASSUMPTIONS,
     optimizer=_MUON,
     statement="Muon maximizes the spectral margin",

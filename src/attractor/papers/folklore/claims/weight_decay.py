@@ -34,6 +34,11 @@ def _ranks(case: Case, seed: int, decay: float) -> Measurement:
     return Measurement(float(values.sum() / values[0]), 1, details)
 
 
+def _fourth(seed: int) -> list[Case]:
+    """Three data sets, and one of the few on which W keeps rank two."""
+    return [*three(_PLAIN, "KQ", steps=1000)(seed), trained_tokens(13, _PLAIN, "KQ", steps=1000)]
+
+
 LOW_RANK = CLAIMS.claim(
     "weight-decay-low-rank",
     "weight decay of keys and queries makes W = K Q^T nearly of rank one",
@@ -48,8 +53,9 @@ LOW_RANK = CLAIMS.claim(
         bound=1.1,
         reason="one is rank one; solutions of the nuclear norm have 1.2 to 2",
     ),
-    data=three(_PLAIN, "KQ", steps=1000),
-    note="the decay is part of the gradient; of twelve other data sets two kept 1.4 and 1.5",
+    data=_fourth,
+    note="fails: on most data sets W comes to rank one, on some to rank two, where longer training "
+    "leaves it; the decay is part of the gradient",
 )
 
 

@@ -15,7 +15,7 @@ from attractor.papers.next_token.claims._published_bounds import (
     direction_contrast,
     norm_contrast,
 )
-from attractor.papers.next_token.data import realizable
+from attractor.papers.next_token.data import random_orders, realizable
 from attractor.papers.next_token.training import (
     exponent,
     feed_forward_solution,
@@ -87,6 +87,7 @@ FEED_FORWARD_NORM = CLAIMS.claim(
         "rounding; from zero the norm is t eta, and the upper bound met with equality",
     ),
     data=realizable,
+    holding=lambda: random_orders(0),
     note="the lower bound never binds: from zero the norm is 2 |W*| times as large",
 )
 

@@ -126,6 +126,11 @@ def _two_to_tau(case: Case, seed: int) -> tuple[int, int]:
     return 2, most
 
 
+def _without_tau(case: Case, seed: int) -> tuple[int, int]:
+    least, most = _two_to_tau(case, seed)
+    return least, most - 1
+
+
 def _drawn(seed: int, length: int = 10) -> tuple[Tokens, LinearHead]:
     """Orthonormal tokens, a random unit query, a random unit head, label 1."""
     random = np.random.default_rng([seed, 47])
@@ -166,8 +171,8 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
         "tokens by which the best attention misses the range 2 to tau",
         _outside,
         _two_to_tau,
-        "tokens by which it misses the one of a linear head",
-        lambda *_: (1, 1),
+        "tokens by which it misses the range 2 to tau - 1",
+        _without_tau,
         bound=0,
         reason="a count, of the Euclidean projection on the simplex in rational arithmetic",
     ),

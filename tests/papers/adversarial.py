@@ -1,0 +1,326 @@
+"""Adversarial data: on them the negative control of a claim passes, which shows that it can.
+
+Each is made of the example of the claim. Most are data on which the wrong object is the right one;
+they need not meet the assumptions. ``WITHOUT`` lists what has none, and why.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attractor.attention import LinearHead, ReLUHead
+from attractor.files.corpus import CorpusCase
+from attractor.files.head import HeadCase
+from attractor.next_token import Corpus
+from attractor.papers import Case
+from attractor.papers.large_prompt.claims.concentration import from_two
+from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
+from attractor.papers.large_prompt.mixture_data import noisy_points, two_classes
+from attractor.papers.large_prompt.regression_data import independent, unequal
+from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
+from attractor.papers.next_token.data import grammar, with_long_embeddings
+from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.prompt.head import AttentionHead
+from attractor.prompt.measures.empirical import Empirical
+from attractor.prompt.regression._trained_limit import finite_prompt_limit
+from attractor.prompt.regression.task import RegressionTask
+from attractor.selection import Selection
+from attractor.tokens import Tokens
+
+
+def _nearly_twice(case):
+    """Every token but the selected ones twice, barely apart: to drop one constraint is nothing."""
+    tokens, best = case.tokens, case.selection.mask[:, 0].argmax(-1)
+    every = np.arange(tokens.length)
+    others = [np.delete(every, token) for token in best]
+    index = np.array([[*every, *rest, rest[0]] for rest in others])[..., None]
+    keys = np.take_along_axis(tokens.keys, index, 1)
+    added = keys[:, tokens.length :]
+    added += 1e-7 * np.random.default_rng(0).standard_normal(added.shape)
+    own = tokens.values is not tokens.keys
+    values = np.take_along_axis(tokens.values, index, 1) if own else None
+    twice = Tokens(keys, tokens.queries, tokens.labels, values=values)
+    chosen = None if case.chosen is None else Selection.from_index(twice, best)
+    return case.replace(tokens=twice, chosen=chosen)
+
+
+def _on_an_axis(case):
+    """A single constraint on a single entry, where solutions of all norms are the same."""
+    return Case.from_scores(
+        [[[1.0, 0], [0, 0]]],
+        [[1.0, 0]],
+        queries=np.eye(case.tokens.query_dimension)[:1],
+        parameterization=case.parameterization,
+        optimizer=case.optimizer,
+        steps=case.steps,
+    )
+
+
+def _joint_on_an_axis(case):
+    """The same for attention and the head."""
+    queries = np.ones((1, case.tokens.query_dimension))
+    tokens = Tokens([[[0.0, 0], [1, 0]]], queries, np.ones(1))
+    return case.replace(tokens=tokens, head=LinearHead(np.array([1.0, 0])))
+
+
+def _without_scores(case):
+    """The same tokens with no score, so that nothing moves."""
+    tokens = case.tokens
+    return Case.from_scores(
+        tokens.keys,
+        np.zeros(tokens.keys.shape[:2]),
+        queries=tokens.queries[:, 0],
+        parameterization=case.parameterization,
+        optimizer=case.optimizer,
+    )
+
+
+def _one_that_counts(case):
+    """Two sequences, of which the one with the larger multiplier has next to no score."""
+    return Case.from_scores(
+        [[[0.5, 0], [0, 0]], [[0, 1.0], [0, 0]]],
+        [[1e-100, 0], [1.0, 0]],
+        parameterization=case.parameterization,
+    )
+
+
+def _long_row(case):
+    """One support token among many others far away, so that the bound on their odds is loose."""
+    keys = [[[1.0, 0], [0, 0], *28 * [[-40.0, 0]]]]
+    return Case.from_scores(keys, [[1.0, *29 * [0]]])
+
+
+def _repeated(case):
+    """Every second sequence in place of the one after it."""
+    tokens, index = case.tokens, np.arange(case.tokens.sequences) // 2 * 2
+    same = Tokens(tokens.keys[index], tokens.queries[index], tokens.labels[index])
+    return case.replace(tokens=same)
+
+
+def _all_twice(case):
+    """Every sequence twice, so that one of them less is nothing."""
+    keys, queries, labels = (
+        np.repeat(array, 2, axis=0)
+        for array in (case.tokens.keys, case.tokens.queries, case.tokens.labels)
+    )
+    return case.replace(tokens=Tokens(keys, queries, labels))
+
+
+def _active_on_both(case):
+    """Two tokens on which one unit is active: with labels -1 one of them stays as well."""
+    tokens = Tokens([[[1.0, 0], [0.5, 0]]], [[1.0, 0]], np.ones(1))
+    return case.replace(tokens=tokens, head=ReLUHead(np.array([[1.0], [0]])))
+
+
+def _exchanged(case):
+    """The results of one optimizer as those of another."""
+    return case.replace(data=case.data.assign_coords(optimizer=case.data.optimizer.values[::-1]))
+
+
+def _one_context(*labels):
+    """One context with equally frequent followers: one matrix of rank one, in all norms."""
+    corpus = Corpus.from_samples([["a", "b"]] * len(labels), labels, "abc")
+    return lambda case: CorpusCase(corpus)
+
+
+def _equal_attention(case):
+    """The same head with no scores: the mean of all tokens, whatever their law."""
+    return case.replace(head=AttentionHead(0 * case.U, case.V))
+
+
+def _nearly_equal_attention(case):
+    return case.replace(head=AttentionHead(1e-7 * case.U, case.V))
+
+
+def _without_values(case):
+    return case.replace(head=AttentionHead(case.U, 0 * case.V))
+
+
+def _counted(*counts):
+    """Orthonormal features that occur so often."""
+    basis = np.eye(len(counts))
+    head = AttentionHead(basis, basis)
+    return HeadCase(head, Empirical(np.repeat(basis, counts, axis=0)), Empirical(basis))
+
+
+def _scored(*scores):
+    """Tokens of a row of scores."""
+    tokens = Empirical(np.array(scores)[:, None])
+    return HeadCase(AttentionHead([[1.0]], [[1.0]]), tokens, Empirical([[1.0], [1.0]]))
+
+
+def _one_feature_asked_for(case):
+    """All queries are the feature that is most frequent, too."""
+    return features(2, dominant=3).replace(queries=Empirical([[1.0, 0], [1.0, 0]]))
+
+
+def _of_unit_covariance(case):
+    unit = np.eye(case.task.dimension)
+    return case.replace(task=replace(case.task, covariance=unit, query_covariance=unit))
+
+
+def _of_narrow_scores(case):
+    return case.replace(task=RegressionTask(1e-8 * case.task.covariance))
+
+
+def _of_one_limit(case):
+    """Two inputs of variances for which training on finite prompts ends where infinite ones do."""
+    return case.replace(task=RegressionTask(np.diag([0.1945642836042396, 1.0])))
+
+
+def _as_good_as_noise(case):
+    """Labels whose noise hides a token more or less."""
+    return case.replace(task=replace(case.task, label_noise=1e6))
+
+
+def _long(case):
+    """Prompts so long that they are as good as infinite ones."""
+    return case.replace(lengths=(10**10, 10**11, 10**12))
+
+
+_GROUPS = {
+    _nearly_twice: """
+        max-margin/global-path max-margin/single-sequence-convergence max-margin/global-convergence
+        max-margin/local-convergence max-margin/selected-direction transformers-as-svms/global-path
+        transformers-as-svms/global-convergence transformers-as-svms/large-start
+        transformers-as-svms/local-convergence""",
+    _on_an_axis: """
+        transformers-as-svms/norms-coincide transformers-as-svms/nuclear-solutions-not-unique
+        transformers-as-svms/key-query-path transformers-as-svms/sequence-path
+        transformers-as-svms/key-query-training transformers-as-svms/wide-is-global
+        mirror-descent/regularization-path mirror-descent/local-convergence
+        folklore/muon-margin folklore/muon-margin-repaired folklore/adam-margin
+        folklore/adam-margin-in-memories folklore/sign-momentum-margin folklore/lion-margin
+        folklore/decaying-steps-reach-the-margin folklore/key-query-descent-margin
+        folklore/key-query-margin folklore/weight-decay-low-rank folklore/weight-decay-margin""",
+    lambda case: _nearly_twice(_on_an_axis(case)): """
+        transformers-as-svms/good-first-gradient transformers-as-svms/several-tokens""",
+    _without_scores: """
+        max-margin/matrix-and-prompt-equivalence mirror-descent/descent
+        mirror-descent/step-identity""",
+    _one_that_counts: "max-margin/no-stationary-point transformers-as-svms/no-stationary-point",
+    _repeated: "transformers-as-svms/rank",
+    lambda case: _repeated(random_unit_tokens(0, (2, 4, 4))): (
+        "transformers-as-svms/nearly-full-rank"
+    ),
+    _long_row: "large-prompt/certified-concentration",
+    _active_on_both: "transformers-as-svms/relu-head-training",
+    lambda case: CONCAVE_HEAD_KEEPS_SEVERAL.data(0)[0]: "transformers-as-svms/concave-head",
+    lambda case: enclosed_token("W"): "transformers-as-svms/only-the-best-attracts",
+    lambda case: two_scores(1.0): "max-margin/finite-offset",
+    lambda case: one_sequence(equal_scores=False): "max-margin/several-optimal-tokens-path",
+    lambda case: joint_training(all_labels_support=True).replace(optimizer=case.optimizer): """
+        max-margin/relaxed-joint-path max-margin/joint-order-of-limits
+        mirror-descent/relaxed-joint-path""",
+    _exchanged: """
+        mirror-descent/text-generalization mirror-descent/text-selection
+        mirror-descent/weight-sparsity mirror-descent/vision-sparsity
+        mirror-descent/vision-accuracy""",
+    lambda case: grammar(): "next-token/feed-forward-norm next-token/attention-norm",
+    _all_twice: "max-margin/joint-path max-margin/relaxed-joint-path-at-any-rates",
+    _joint_on_an_axis: "mirror-descent/joint-path",
+    lambda case: with_long_embeddings(grammar(), 4.0): "next-token/logit-gaps-from-above",
+    lambda case: with_long_embeddings(grammar(), 0.3): (
+        "next-token/descent-along-attention-solution"
+    ),
+    _one_context("a", "b"): """
+        next-token/more-dimensions-than-contexts next-token/entropy-is-the-infimum
+        next-token/finite-part-of-decoders next-token/regularization-path-of-decoders
+        next-token/descent-of-decoders next-token/descent-keeps-odds""",
+    _one_context("a"): """
+        next-token/margin-of-normalized-descent next-token/margin-of-spectral-descent
+        next-token/margin-of-normalized-momentum next-token/margin-of-muon
+        next-token/loss-of-muon-falls-exponentially next-token/first-step-of-muon-is-balanced
+        next-token/regularization-path-of-label-mass next-token/no-conflicts-no-finite-part
+        next-token/conflicts-leave-the-direction""",
+    _equal_attention: """
+        large-prompt/affine-attention large-prompt/gaussian-outputs
+        large-prompt/output-concentration large-prompt/output-concentration-repaired
+        large-prompt/value-gradient-concentration
+        large-prompt/value-gradient-concentration-repaired
+        large-prompt/score-gradient-concentration
+        large-prompt/score-gradient-concentration-repaired
+        large-prompt/output-rate large-prompt/score-gradient-rate large-prompt/exact-errors
+        large-prompt/averaged-exponent large-prompt/exponent-of-many-directions
+        large-prompt/averaged-limit large-prompt/sample-complexity-exponent
+        large-prompt/mixture-attention large-prompt/mixture-sensitivity
+        large-prompt/discrete-attention large-prompt/one-head-gap
+        large-prompt/linear-attention-gap""",
+    _nearly_equal_attention: "large-prompt/output-bias large-prompt/uniform-rate",
+    _without_values: """
+        large-prompt/sub-gaussian-output-concentration
+        large-prompt/sub-gaussian-output-concentration-repaired
+        large-prompt/sub-gaussian-score-gradient-concentration
+        large-prompt/sub-gaussian-score-gradient-concentration-repaired""",
+    lambda case: from_two(line(0.1)): """
+        large-prompt/sub-gaussian-value-gradient-concentration
+        large-prompt/sub-gaussian-value-gradient-concentration-repaired""",
+    lambda case: logarithmic_gaps(2): "large-prompt/row-concentration",
+    lambda case: _scored(0, -np.log(2), -1.6, -1.6): "large-prompt/row-spread",
+    lambda case: _counted(9, 3, 1): "large-prompt/frequent-feature-first",
+    _one_feature_asked_for: "large-prompt/discrete-selection",
+    lambda case: two_classes((1.0, 0), (-1.0, 0), 0.5): "large-prompt/discriminant-minimizers",
+    lambda case: two_classes((0.0, 0), (0.0, 0), 0.5): """
+        large-prompt/bayes-discriminant large-prompt/discriminant-escape
+        large-prompt/discriminant-balance-kept""",
+    lambda case: noisy_points((4.0, 0), (0.0, 4), spread=1e-9): "large-prompt/iterated-denoiser",
+    _of_unit_covariance: "large-prompt/trained-limit large-prompt/trained-prediction",
+    _of_narrow_scores: "large-prompt/heavy-tail-exponent large-prompt/leading-order",
+    _long: "large-prompt/linear-attention-optimum large-prompt/linear-attention-limit",
+    _as_good_as_noise: "large-prompt/small-opposite-heads",
+    _of_one_limit: "large-prompt/finite-prompt-limit",
+    lambda case: case.replace(lengths=(200, 201)): "large-prompt/linear-attention-test-error",
+    lambda case: unequal(): "large-prompt/unbalanced-limit",
+    lambda case: independent(1): "large-prompt/trained-horizon",
+    lambda case: independent(5): "large-prompt/parameter-limit",
+    lambda case: case.replace(initial_scale=0.1): "large-prompt/initial-scale",
+    lambda case: case.replace(initial_value=finite_prompt_limit(case.task)): (
+        "large-prompt/fixed-value-limit"
+    ),
+}
+ADVERSARIAL = {name: make for make, names in _GROUPS.items() for name in names.split()}
+"""By name of a claim, what makes adversarial data of its example."""
+_REASONS = {
+    "all that is trained has the rate of the statement": """
+        max-margin/gradient-descent-rate max-margin/gradient-descent-norm
+        max-margin/gradient-descent-direction max-margin/normalized-gradient-descent-rate
+        mirror-descent/norm-growth mirror-descent/rate
+        next-token/feed-forward-direction next-token/feed-forward-loss
+        next-token/feed-forward-loss-bound next-token/attention-direction-rate
+        next-token/attention-loss next-token/optimal-attention-bound
+        next-token/logit-gaps-from-below next-token/loss-of-descent
+        large-prompt/feature-training-rate large-prompt/hard-attention""",
+    "the wrong direction is off by an angle that no data close": """
+        next-token/feed-forward-exact next-token/feed-forward-gradient
+        next-token/feed-forward-gradient-without-correction
+        next-token/descent-along-own-direction next-token/closed-form
+        next-token/closed-form-of-complete-orders""",
+    "the control is measured on tasks, scores or lengths of its own, whatever the data": """
+        large-prompt/sub-gaussian-decay large-prompt/finite-opposite-heads
+        large-prompt/two-heads-beat-one transformers-as-svms/smooth-gradient""",
+    "none is known": """
+        max-margin/optimal-tokens-minimize-loss max-margin/least-loss-at-infinity
+        max-margin/local-path max-margin/local-path-converse max-margin/local-path-elsewhere
+        transformers-as-svms/feasible-when-wide transformers-as-svms/only-local-optima-attract
+        transformers-as-svms/relu-head-best-attention
+        mirror-descent/stays-in-cone mirror-descent/endpoints mirror-descent/joint-endpoints
+        mirror-descent/joint-directions mirror-descent/divergence-bounds-distance
+        next-token/feed-forward-direction-bound next-token/attention-direction-bound
+        next-token/equal-other-logits next-token/attention-gradient-identity
+        next-token/optimal-attention-grows next-token/attention-direction
+        next-token/extended-order next-token/unseen-contexts
+        next-token/unseen-contexts-with-an-optimal-token next-token/label-mass-loss-is-convex
+        next-token/conflicts-leave-a-finite-part next-token/margin-of-sign-descent
+        next-token/margin-of-sign-momentum next-token/margin-of-adam
+        next-token/optimal-attention-rate next-token/excess-loss-rate
+        large-prompt/bayes-parameters-critical large-prompt/discriminant-saddles
+        large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
+        large-prompt/residual-denoiser large-prompt/two-head-denoiser
+        large-prompt/one-head-denoiser
+        large-prompt/general-risk-limit large-prompt/general-trajectory-stability
+        large-prompt/trajectory-stability large-prompt/trained-risk-limit
+        large-prompt/order-of-predictors large-prompt/balance-kept large-prompt/risk-falls""",
+}
+WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
+"""By name of a claim without adversarial data, why there are none."""
