@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -91,7 +91,7 @@ def _least_gradient(length: Callable[[_Flat], float], slope: _Flat, rest: float)
 def _stepper(
     optimizer: Optimizer | TorchOptimizer,
     arrays: list[np.ndarray],
-    structure: jax.tree_util.PyTreeDef,
+    structure: Any,
 ) -> Callable[[_Flat, _Flat], _Flat]:
     """The first step of an optimizer, from weights and gradient as one vector each."""
     ends = np.cumsum([array.size for array in arrays])[:-1]
