@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
@@ -77,11 +78,24 @@ NOISELESS = Assumption[RegressionCase](
 SOME_NOISE = NOISELESS.negated("some noise", "Labels of the prompt have noise.", independent)
 
 
+def rounding(covariance: Float[np.ndarray, "d d"]) -> float:
+    """What rounding leaves of a covariance, relative to it in the direction of least variance.
+
+    The entries are known to an eps of the largest, which is the condition number times as much of
+    the least variance; and so is an inverse.
+    """
+    variances = np.linalg.eigvalsh(covariance)
+    return len(variances) * float(np.finfo(np.float64).eps * variances[-1] / variances[0])
+
+
 def _same_queries(case: RegressionCase) -> Check:
-    task = case.task
-    off = float(np.abs(task.covariance - task.query_covariance).max())
+    s = case.task.covariance
+    variances, axes = np.linalg.eigh(s)
+    standard = axes / np.sqrt(variances)  # inputs have variance one along these, each counts alike
+    difference = standard.T @ (case.task.query_covariance - s) @ standard
+    off = float(np.linalg.norm(difference, ord=2))
     return Check(
-        off <= _ROUNDING * float(np.abs(task.covariance).max()), f"they differ by {off:.3g}"
+        off <= _ROUNDING + rounding(s), f"variances differ by a factor of up to 1 +- {off:.3g}"
     )
 
 
