@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.papers import Outcome, RegressionCase, all_claims, examine
+from attractor.papers import Outcome, RegressionCase, all_claims, examine, examine_control
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent
@@ -75,3 +75,49 @@ def test_outcome_on_all_data(name):
     assert found.outcome is (Outcome.FAILS if name in FAILING else Outcome.HOLDS)
     held = [finding for finding in found.findings if finding.outcome is Outcome.HOLDS]
     assert held
+
+
+CONDITIONS = [1, 1e4, 1e8, 1e10, 1e12, 1e13]
+
+
+def of_condition(condition, unit=1.0, dimension=5):
+    """Inputs along turned axes, whose variances fall evenly in orders of magnitude."""
+    axes = np.linalg.qr(np.random.default_rng(7).standard_normal((dimension, dimension)))[0]
+    covariance = unit * axes @ np.diag(np.geomspace(1, 1 / condition, dimension)) @ axes.T
+    return (covariance + covariance.T) / 2
+
+
+def with_queries(covariance, queries=None):
+    return RegressionCase(RegressionTask(covariance, queries), (256,), 0.2)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 0.5, 1e6])
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("name", ["trained-horizon", "trained-prediction"])
+def test_what_holds_for_every_covariance_does_for_badly_conditioned_ones(name, condition, unit):
+    claim = CLAIMS[f"large-prompt/{name}"]
+    case = with_queries(of_condition(condition, unit))
+    assert examine(claim, case).outcome is Outcome.HOLDS
+    assert examine_control(claim, case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("factor", [2.0, 0.0, 1.01])
+def test_queries_are_unlike_inputs_in_a_direction_of_any_variance(least, factor):
+    axes = np.linalg.qr(np.random.default_rng(8).standard_normal((3, 3)))[0]
+    inputs, queries = (
+        axes @ np.diag([1.0, 0.5, last]) @ axes.T for last in (least, factor * least)
+    )
+    case = with_queries((inputs + inputs.T) / 2, (queries + queries.T) / 2)
+    found = examine(CLAIMS["large-prompt/trained-horizon"], case)
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith("queries like inputs")
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_queries_that_differ_from_inputs_by_rounding_are_like_them(condition):
+    inputs = of_condition(condition)
+    values, axes = np.linalg.eigh(inputs)
+    queries = axes @ np.diag(values) @ axes.T
+    case = with_queries(inputs, (queries + queries.T) / 2)
+    assert examine(CLAIMS["large-prompt/trained-horizon"], case).outcome is Outcome.HOLDS
