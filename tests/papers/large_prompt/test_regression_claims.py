@@ -6,7 +6,7 @@ import pytest
 from attractor.papers import Outcome, RegressionCase, all_claims, examine, examine_control
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
-from attractor.papers.large_prompt.regression_data import independent
+from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.prompt.regression import RegressionTask, leading_order, trained_limit
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
@@ -121,3 +121,29 @@ def test_queries_that_differ_from_inputs_by_rounding_are_like_them(condition):
     queries = axes @ np.diag(values) @ axes.T
     case = with_queries(inputs, (queries + queries.T) / 2)
     assert examine(CLAIMS["large-prompt/trained-horizon"], case).outcome is Outcome.HOLDS
+
+
+TRAINED_TO_A_LIMIT = ("trained-limit", "unbalanced-limit")
+
+
+def with_queries_along_the_last(variance, name):
+    case = unequal().replace(task=RegressionTask(np.diag([1.0, 2.0]), np.diag([1.0, variance])))
+    return case.replace(initial_value=1.0) if name == "unbalanced-limit" else case
+
+
+@pytest.mark.parametrize("variance", [1.0, 1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("name", TRAINED_TO_A_LIMIT)
+def test_training_ends_at_its_limit_however_rare_queries_are_in_a_direction(name, variance):
+    case = with_queries_along_the_last(variance, name)
+    assert examine(CLAIMS[f"large-prompt/{name}"], case).outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-17])
+@pytest.mark.parametrize("name", TRAINED_TO_A_LIMIT)
+def test_training_ends_elsewhere_where_there_are_none(name, variance):
+    claim, case = CLAIMS[f"large-prompt/{name}"], with_queries_along_the_last(variance, name)
+    found = examine(claim, case)
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith("queries in all directions")
+    if variance == 0:
+        assert claim.conclusion.measure(case, 0).value > 0.1

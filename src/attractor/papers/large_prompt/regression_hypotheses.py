@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
+from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
@@ -104,6 +104,31 @@ SAME_QUERIES = Assumption[RegressionCase](
     "Inputs of the query have the covariance of the prompt's.",
     _same_queries,
     lambda: independent().replace(task=replace(independent().task, query_covariance=2 * np.eye(5))),
+)
+
+
+def _queried(case: RegressionCase) -> Check:
+    variances = np.linalg.eigvalsh(case.task.query_covariance)
+    least = len(variances) * np.finfo(np.float64).eps * variances[-1]
+    found = f"their variances are from {max(variances[0], 0):.3g} to {variances[-1]:.3g}"
+    return Check(bool(variances[0] > least), found)
+
+
+def unqueried(case: RegressionCase) -> RegressionCase:
+    """The case with no query along its last input."""
+    queries = case.task.query_covariance.copy()
+    queries[-1] = queries[:, -1] = 0
+    return case.replace(
+        task=replace(case.task, query_covariance=queries),
+        about=f"{case.about}, no query along the last one",
+    )
+
+
+QUERIES_EVERYWHERE = Assumption[RegressionCase](
+    "queries in all directions",
+    "Inputs of the query vary in all directions: what a head does in others is never trained.",
+    _queried,
+    lambda: unqueried(unequal()),
 )
 
 
@@ -246,6 +271,7 @@ REGRESSION_HYPOTHESES = (
     FOLLOWED,
     NOISELESS,
     SAME_QUERIES,
+    QUERIES_EVERYWHERE,
     BALANCED,
     SMALL_START,
     SEVERAL_LENGTHS,

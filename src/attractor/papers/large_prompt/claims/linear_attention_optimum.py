@@ -15,7 +15,12 @@ from attractor.papers.large_prompt.regression_data import (
     unequal,
 )
 from attractor.papers.large_prompt.regression_flows import balanced_head, off_balanced
-from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
+from attractor.papers.large_prompt.regression_hypotheses import (
+    BALANCED,
+    LONG_TRAINING,
+    NOISELESS,
+    QUERIES_EVERYWHERE,
+)
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 from attractor.prompt.regression._infinite_flow import linear_attention_flow
@@ -105,7 +110,7 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
     "linear-attention-limit",
     "b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
     statement="convergence of gradient flow of linear attention",
-    assuming=(NOISELESS, BALANCED, LONG_TRAINING),
+    assuming=(NOISELESS, BALANCED, LONG_TRAINING, QUERIES_EVERYWHERE),
     contrast=Comparison(
         "relative distance of the trained A, c, v and b from the limit",
         _off,

@@ -23,9 +23,11 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     INDEPENDENT,
     LONG_TRAINING,
+    QUERIES_EVERYWHERE,
     SMALL_START,
     UNBALANCED,
     rounding,
+    unqueried,
 )
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
@@ -45,7 +47,7 @@ TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
     "trained-limit",
     "on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
     statement="limit of training in in-context linear regression",
-    assuming=(BALANCED, LONG_TRAINING),
+    assuming=(BALANCED, LONG_TRAINING, QUERIES_EVERYWHERE),
     contrast=Comparison(
         "relative distance of the trained A and b from the limit",
         _off,
@@ -86,6 +88,7 @@ UNBALANCED_LIMIT = REGRESSION_CLAIMS.claim(
     assuming=(
         UNBALANCED,
         LONG_TRAINING.broken_by(lambda: unequal().replace(initial_value=1.0, time=2.0)),
+        QUERIES_EVERYWHERE.broken_by(lambda: unqueried(unequal().replace(initial_value=1.0))),
     ),
     contrast=Comparison(
         "relative distance of the trained A and b from b A = Sigma^-1 with ||A||^2 - b^2 as at the "
