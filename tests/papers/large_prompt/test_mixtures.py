@@ -23,6 +23,7 @@ from attractor.papers.large_prompt.mixture_data import (
 )
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
 from attractor.prompt.head import AttentionHead
+from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.operator import output
 
 
@@ -116,6 +117,19 @@ def test_no_unit_hides_what_is_no_denoiser(scale, wrong, assumption):
     outcome = found("residual-denoiser", seen_in_other_units(scale, **wrong))
     assert outcome.outcome is Outcome.ASSUMPTION_NOT_MET
     assert outcome.reason.startswith(assumption)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("queries", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("name", ["mixture-attention", "mixture-sensitivity"])
+def test_attention_over_mixtures_in_every_unit(name, queries, scale):
+    plain = random_mixture(0)
+    weights, means, covariances = clusters(plain)
+    tokens = mixture(weights, scale * means, list(scale**2 * covariances))
+    head = AttentionHead(plain.U / scale / queries, plain.V)
+    case = HeadCase(head, tokens, Gaussian([0.0, 0.0], queries**2 * np.eye(2)))
+    assert found(name, case).outcome is Outcome.HOLDS
+    assert examine_control(get_claim(f"large-prompt/{name}"), case).outcome is Outcome.FAILS
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
