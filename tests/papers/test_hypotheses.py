@@ -1,8 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from attractor.attention import LinearHead
+from attractor.errors import InvalidInputError
 from attractor.files.case import Case
+from attractor.papers import hypotheses_table
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
@@ -35,6 +39,18 @@ def test_says_how_much_label_margin_leaks():
     assert not told["all labels support"][0]
     assert not told["pure selection is best"][0]
     assert told["pure selection is best at the margin"][0]
+
+
+def test_a_hypothesis_that_cannot_be_checked_leaves_the_others(monkeypatch):
+    def refuse(case):
+        raise InvalidInputError("keys", "there are none", "Give some")
+
+    first, *others = hypotheses_table.HYPOTHESES
+    known = [dataclasses.replace(first, check=refuse), *others]
+    monkeypatch.setitem(hypotheses_table._HYPOTHESES, Case, known)
+    told = met_and_found(random_unit_tokens(0))
+    assert told[first.name] == (False, "it cannot be checked: keys: there are none")
+    assert len(told) == len(known)
 
 
 MASK = np.array([[True, True], [True, False]])

@@ -67,6 +67,71 @@ def test_a_tolerance_of_the_wrong_conclusions_own_still_does_with_a_warning(furt
     assert (contrast.control.bound, contrast.control.sense) == (bound, sense)
 
 
+def raising(error):
+    def raises(*_):
+        raise error
+
+    return raises
+
+
+REFUSED = InvalidInputError("edges", "there are too few", "Give more")
+PLACES = {
+    "assumption": (Outcome.ASSUMPTION_NOT_MET, "no loops: it cannot be checked on these data, "),
+    "conclusion": (Outcome.ASSUMPTION_NOT_MET, "it cannot be measured on these data, "),
+    "control": (Outcome.VACUOUS, "no wrong claim to tell it from can be measured on these data, "),
+}
+
+
+def raising_in(own, place, error):
+    """The claim, which raises an error in one place."""
+    claim, replace = own["HANDSHAKES"], own["dataclasses"].replace
+    if place == "assumption":
+        (assumption,) = claim.assumptions
+        return replace(claim, assumptions=[replace(assumption, check=raising(error))])
+    return replace(claim, **{place: replace(getattr(claim, place), measure=raising(error))})
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_data_that_cannot_be_used_are_an_outcome_in_words(own, place):
+    claim = raising_in(own, place, REFUSED)
+    outcome, words = PLACES[place]
+    found = examine(claim, claim.example())
+    assert (found.outcome, found.refused) == (outcome, REFUSED)
+    assert found.reason == f"{words}edges: there are too few"
+    assert check_claim(claim, [claim.example()]).outcome is outcome
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_claim_whose_own_data_cannot_be_used_is_in_error(own, place):
+    with pytest.raises(InvalidInputError, match="too few"):
+        check_claim(raising_in(own, place, REFUSED))
+
+
+@pytest.mark.parametrize("error", [TypeError("t"), ValueError("v"), AssertionError("a")])
+@pytest.mark.parametrize("place", PLACES)
+def test_other_errors_are_no_outcome(own, place, error):
+    claim = raising_in(own, place, error)
+    with pytest.raises(type(error)):
+        check_claim(claim, [claim.example()])
+
+
+def test_one_claim_that_cannot_use_a_file_leaves_the_others(own, tmp_path):
+    refusing = raising_in(own, "conclusion", REFUSED)
+    register_claim(own["dataclasses"].replace(refusing, name="bridges/refusing"))
+    register_claim(own["dataclasses"].replace(own["HANDSHAKES"], name="bridges/third"))
+    own["GraphCase"](np.array([[0, 1], [1, 2], [2, 0]])).save(tmp_path / "graph.npz")
+    arguments = ["claims", "--data", tmp_path / "graph.npz", "--out", tmp_path / "out", "--json"]
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.output
+    outcomes = {name: one["outcome"] for name, one in json.loads(done.stdout)["claims"].items()}
+    assert outcomes == {
+        "bridges/handshakes": "holds",
+        "bridges/refusing": "assumption not met",
+        "bridges/third": "holds",
+    }
+    assert "edges: there are too few" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_the_command_line_checks_it_on_a_file_of_its_kind(own, tmp_path):
     own["GraphCase"](np.array([[0, 1], [1, 2], [2, 0]])).save(tmp_path / "graph.npz")
     arguments = ["claims", "--data", tmp_path / "graph.npz", "--out", tmp_path / "out", "--json"]

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 from attractor.checks import check_kinds
+from attractor.errors import InvalidInputError
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Check
 from attractor.papers.claim import Claim, Measurement, Outcome
@@ -24,6 +25,8 @@ class Finding:
         checks: The result of checking each assumption, by name.
         measured: The conclusion as measured, or None if an assumption is not met.
         control: The negative control as measured, or None if it was not needed.
+        refused: Why the library could not use the data to check an assumption or to measure, where
+            that decided the outcome; else None.
     """
 
     claim: Claim
@@ -33,10 +36,14 @@ class Finding:
     checks: dict[str, Check]
     measured: Measurement | None = None
     control: Measurement | None = None
+    refused: InvalidInputError | None = None
 
 
 def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
     """Checks the assumptions on data, then measures the conclusion and its negative control.
+
+    Data that what measures the claim cannot use are an outcome of this claim, in words, and no
+    error: other claims can still be examined on them.
 
     Args:
         claim: The claim.
@@ -52,11 +59,20 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
 def _examined(claim: Claim, case: DataSet, seed: int) -> Finding:
     checks: dict[str, Check] = {}
     for assumption in claim.assumptions:
-        checks[assumption.name] = check = assumption.check(case)
+        try:
+            check = assumption.check(case)
+        except InvalidInputError as error:
+            reason = f"{assumption.name}: it cannot be checked on these data, {_why(error)}"
+            return Finding(claim, case, Outcome.ASSUMPTION_NOT_MET, reason, checks, refused=error)
+        checks[assumption.name] = check
         if not check.met:  # later assumptions may only make sense where earlier ones are met
             reason = f"{assumption.name}: {check.found}"
             return Finding(claim, case, Outcome.ASSUMPTION_NOT_MET, reason, checks)
-    measured = claim.conclusion.measure(case, seed)
+    try:
+        measured = claim.conclusion.measure(case, seed)
+    except InvalidInputError as error:
+        reason = f"it cannot be measured on these data, {_why(error)}"
+        return Finding(claim, case, Outcome.ASSUMPTION_NOT_MET, reason, checks, refused=error)
     if measured.checked == 0:
         reason = "there is nothing on these data that the claim speaks of"
         return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured)
@@ -72,7 +88,11 @@ def _examined(claim: Claim, case: DataSet, seed: int) -> Finding:
     if not claim.conclusion.met_by(measured):
         reason = f"{words}, {limit}"
         return Finding(claim, case, Outcome.FAILS, reason, checks, measured)
-    control = claim.control.measure(case, seed)
+    try:
+        control = claim.control.measure(case, seed)
+    except InvalidInputError as error:
+        reason = f"no wrong claim to tell it from can be measured on these data, {_why(error)}"
+        return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, refused=error)
     if control.checked == 0 or math.isnan(control.value):
         reason = f"there is no wrong claim to tell it from ({claim.control.quantity})"
         return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, control)
@@ -80,6 +100,11 @@ def _examined(claim: Claim, case: DataSet, seed: int) -> Finding:
         reason = f"the measurement cannot tell it from a wrong claim ({claim.control.quantity})"
         return Finding(claim, case, Outcome.VACUOUS, reason, checks, measured, control)
     return Finding(claim, case, Outcome.HOLDS, f"{words}, {limit}", checks, measured, control)
+
+
+def _why(error: InvalidInputError) -> str:
+    """What was wrong, without the remedy, which is for who calls the function that refused."""
+    return f"{error.argument}: {error.problem}"
 
 
 def examine_control(claim: Claim, case: DataSet, seed: int = 0) -> Finding:

@@ -88,15 +88,22 @@ def check_claim(
             counterexamples, up to the first one that is.
         seed: Names all that is random.
         find_smallest: Whether to make a counterexample smaller.
+
+    Raises:
+        InvalidInputError: If the claim's own data cannot be used, which is an error of the claim;
+            of other data that is an outcome.
     """
     data = claim.data(seed) if cases is None else cases
     findings = [examine(claim, case, seed) for case in data]
+    if cases is None:
+        _raise_refused(findings)
     failing = [finding for finding in findings if finding.outcome is Outcome.FAILS]
     searched = 0
     if cases is None and claim.search is not None and not failing:
         for candidate in claim.search(seed):
             searched += 1
             found = examine(claim, candidate, seed)
+            _raise_refused([found])
             if found.outcome is Outcome.FAILS:
                 failing.append(found)
                 break
@@ -106,6 +113,12 @@ def check_claim(
     if find_smallest:
         smallest = examine(claim, shrink(claim, smallest.case, seed), seed)
     return ClaimResult(claim, tuple(findings), searched, smallest)
+
+
+def _raise_refused(findings: Sequence[Finding]) -> None:
+    for found in findings:
+        if found.refused is not None:
+            raise found.refused
 
 
 def _slack(finding: Finding) -> float:

@@ -34,7 +34,7 @@ class Outcome(enum.Enum):
     NOT_SETTLED = "not settled"
     """The interval of an estimate has the bound inside: more data, or a longer run, would say."""
     ASSUMPTION_NOT_MET = "assumption not met"
-    """The data do not meet a hypothesis, so that nothing was measured."""
+    """The data do not meet a hypothesis, or cannot be used: nothing was measured."""
     VACUOUS = "vacuous here"
     """Nothing on these data can tell the claim from its control, a wrong conclusion."""
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rich.console import Console
 from rich.table import Table
 
+from attractor.errors import InvalidInputError
 from attractor.files.case import Case
 from attractor.files.classifiers import ClassifierCase
 from attractor.files.contents import DataSet
@@ -16,7 +17,7 @@ from attractor.files.corpus import CorpusCase
 from attractor.files.head import HeadCase
 from attractor.files.in_context import InContextCase
 from attractor.files.regression import RegressionCase
-from attractor.papers.assumption import Assumption
+from attractor.papers.assumption import Assumption, Check
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
@@ -71,5 +72,13 @@ def check_hypotheses(case: DataSet) -> HypothesesTable:
     checks: list[tuple[str, Any]] = []
     if isinstance(case, CorpusCase):
         checks = [(each.name, each) for each in case.structure.assumptions]
-    checks += [(each.name, each.check(case)) for each in _HYPOTHESES.get(type(case), ())]
+    checks += [(each.name, _checked(each, case)) for each in _HYPOTHESES.get(type(case), ())]
     return HypothesesTable(case.about, tuple((name, c.met, c.found) for name, c in checks))
+
+
+def _checked(hypothesis: Assumption[Any], case: DataSet) -> Check:
+    """The check; not met where it cannot be made on the data, beside which others can."""
+    try:
+        return hypothesis.check(case)
+    except InvalidInputError as error:
+        return Check(False, f"it cannot be checked: {error.argument}: {error.problem}")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from attractor.papers import Outcome, examine, get_claim
+from attractor.files import HeadCase
+from attractor.papers import Outcome, examine, examine_control, get_claim
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points, variances
 from attractor.papers.large_prompt.discriminant import (
@@ -14,9 +15,15 @@ from attractor.papers.large_prompt.discriminant import (
     risk,
 )
 from attractor.papers.large_prompt.discriminant_head import head_risk
-from attractor.papers.large_prompt.mixture_data import clusters, random_mixture, two_classes
+from attractor.papers.large_prompt.mixture_data import (
+    clusters,
+    mixture,
+    random_mixture,
+    two_classes,
+)
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
 from attractor.prompt.head import AttentionHead
+from attractor.prompt.measures.gaussian import Gaussian
 from attractor.prompt.operator import output
 
 
@@ -72,6 +79,66 @@ def test_the_logistic_risk_by_sampling():
     losses = np.logaddexp(0, -labels * (points @ score.w + score.b + score.r * gate))
     assert risk(of, score.flat).value == pytest.approx(losses.mean(), abs=4 * losses.std() / 200)
     assert bayes_risk(of) < risk(of, score.flat).value
+
+
+DENOISERS = ("residual-denoiser", "two-head-denoiser", "one-head-denoiser")
+SCALES = [1e-12, 1e-6, 1e-3, 1.0, 1e3, 1e6, 1e8, 1e12]
+
+
+def seen_in_other_units(scale, U=1.0, V=1.0, second=3.0, variances=(1.0, 1.0)):
+    """Noise like the spread: tokens times a scale, each matrix times a factor of its own."""
+    means = scale * np.array([[3.0, 0.0], [0.0, second]])
+    seen = mixture([0.5, 0.5], means, [8 * scale**2 * np.diag(variances)] * 2)
+    head = AttentionHead(U * np.eye(2) / (8 * scale**2), 0.5 * V * np.eye(2))
+    return HeadCase(head, seen, seen, about=f"tokens times {scale:g}")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", DENOISERS)
+def test_a_denoiser_is_one_in_every_unit(name, scale):
+    case = seen_in_other_units(scale)
+    assert found(name, case).outcome is Outcome.HOLDS
+    assert examine_control(get_claim(f"large-prompt/{name}"), case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    ("wrong", "assumption"),
+    [
+        ({"U": 2.0}, "denoising head"),
+        ({"U": 1 + 1e-9}, "denoising head"),
+        ({"V": np.diag([1.0, 1 + 1e-9])}, "denoising head"),
+        ({"variances": (1.0, 5.0)}, "two clusters"),
+        ({"variances": (1.0, 1 + 1e-9)}, "two clusters"),
+        ({"second": 3 * (1 + 1e-9)}, "means of equal norm"),
+    ],
+)
+def test_no_unit_hides_what_is_no_denoiser(scale, wrong, assumption):
+    outcome = found("residual-denoiser", seen_in_other_units(scale, **wrong))
+    assert outcome.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert outcome.reason.startswith(assumption)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("queries", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("name", ["mixture-attention", "mixture-sensitivity"])
+def test_attention_over_mixtures_in_every_unit(name, queries, scale):
+    plain = random_mixture(0)
+    weights, means, covariances = clusters(plain)
+    tokens = mixture(weights, scale * means, list(scale**2 * covariances))
+    head = AttentionHead(plain.U / scale / queries, plain.V)
+    case = HeadCase(head, tokens, Gaussian([0.0, 0.0], queries**2 * np.eye(2)))
+    assert found(name, case).outcome is Outcome.HOLDS
+    assert examine_control(get_claim(f"large-prompt/{name}"), case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_descent_finds_the_best_heads_in_every_unit(scale):
+    right = noisy_points()
+    means = scale * clusters(right).means
+    seen = mixture([0.5, 0.5], means, [5 * scale**2 * np.eye(2)] * 2)
+    case = HeadCase(AttentionHead(right.U / scale**2, right.V), seen, seen)
+    assert found("one-head-gap", case).outcome is Outcome.HOLDS
 
 
 def test_opposite_means_and_equal_labels_leave_linear_attention_nothing_to_miss():

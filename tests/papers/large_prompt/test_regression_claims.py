@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from attractor.papers import Outcome, RegressionCase, all_claims, examine
+from attractor.papers import Outcome, RegressionCase, all_claims, examine, examine_control
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
-from attractor.papers.large_prompt.regression_data import independent
+from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.prompt.regression import RegressionTask, leading_order, trained_limit
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
@@ -75,3 +75,83 @@ def test_outcome_on_all_data(name):
     assert found.outcome is (Outcome.FAILS if name in FAILING else Outcome.HOLDS)
     held = [finding for finding in found.findings if finding.outcome is Outcome.HOLDS]
     assert held
+
+
+CONDITIONS = [1, 1e4, 1e8, 1e10, 1e12, 1e13]
+
+
+def of_condition(condition, unit=1.0, dimension=5):
+    """Inputs along turned axes, whose variances fall evenly in orders of magnitude."""
+    axes = np.linalg.qr(np.random.default_rng(7).standard_normal((dimension, dimension)))[0]
+    covariance = unit * axes @ np.diag(np.geomspace(1, 1 / condition, dimension)) @ axes.T
+    return (covariance + covariance.T) / 2
+
+
+def with_queries(covariance, queries=None):
+    return RegressionCase(RegressionTask(covariance, queries), (256,), 0.2)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 0.5, 1e6])
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("name", ["trained-horizon", "trained-prediction"])
+def test_what_holds_for_every_covariance_does_for_badly_conditioned_ones(name, condition, unit):
+    claim = CLAIMS[f"large-prompt/{name}"]
+    case = with_queries(of_condition(condition, unit))
+    assert examine(claim, case).outcome is Outcome.HOLDS
+    assert examine_control(claim, case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("factor", [2.0, 0.0, 1.01])
+def test_queries_are_unlike_inputs_in_a_direction_of_any_variance(least, factor):
+    axes = np.linalg.qr(np.random.default_rng(8).standard_normal((3, 3)))[0]
+    inputs, queries = (
+        axes @ np.diag([1.0, 0.5, last]) @ axes.T for last in (least, factor * least)
+    )
+    case = with_queries((inputs + inputs.T) / 2, (queries + queries.T) / 2)
+    found = examine(CLAIMS["large-prompt/trained-horizon"], case)
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith("queries like inputs")
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_queries_that_differ_from_inputs_by_rounding_are_like_them(condition):
+    inputs = of_condition(condition)
+    values, axes = np.linalg.eigh(inputs)
+    queries = axes @ np.diag(values) @ axes.T
+    case = with_queries(inputs, (queries + queries.T) / 2)
+    assert examine(CLAIMS["large-prompt/trained-horizon"], case).outcome is Outcome.HOLDS
+
+
+TRAINED_TO_A_LIMIT = ("trained-limit", "unbalanced-limit")
+
+
+def with_queries_along_the_last(variance, name):
+    case = unequal().replace(task=RegressionTask(np.diag([1.0, 2.0]), np.diag([1.0, variance])))
+    return case.replace(initial_value=1.0) if name == "unbalanced-limit" else case
+
+
+@pytest.mark.parametrize("variance", [1.0, 1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("name", TRAINED_TO_A_LIMIT)
+def test_training_ends_at_its_limit_however_rare_queries_are_in_a_direction(name, variance):
+    case = with_queries_along_the_last(variance, name)
+    assert examine(CLAIMS[f"large-prompt/{name}"], case).outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-17])
+@pytest.mark.parametrize("name", TRAINED_TO_A_LIMIT)
+def test_training_ends_elsewhere_where_there_are_none(name, variance):
+    claim, case = CLAIMS[f"large-prompt/{name}"], with_queries_along_the_last(variance, name)
+    found = examine(claim, case)
+    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
+    assert found.reason.startswith("queries in all directions")
+    if variance == 0:
+        assert claim.conclusion.measure(case, 0).value > 0.1
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("name", ["trained-limit", "linear-attention-limit"])
+def test_training_is_followed_until_it_rests_in_every_unit(name, unit):
+    task = RegressionTask(unit * np.diag([1.0, 2.0]))
+    case = RegressionCase(task, (20,), 0.1 / unit)
+    assert examine(CLAIMS[f"large-prompt/{name}"], case).outcome is Outcome.HOLDS

@@ -32,6 +32,16 @@ def posterior_mean(case: HeadCase, seen: Points) -> Points:
     return spread / total * seen + noise / total * posterior @ means
 
 
+def size(case: HeadCase) -> float:
+    """The root mean square length of seen points, which what heads return is compared with.
+
+    The posterior mean itself may be zero, as where all that is seen is noise around one mean.
+    """
+    weights, means, covariances = clusters(case)
+    squares = (means**2).sum(-1) + np.trace(covariances, axis1=1, axis2=2)
+    return float(np.sqrt(weights @ squares))
+
+
 def attention(case: HeadCase, head: AttentionHead, queries: Points) -> Outputs:
     """The output of a head, by quadrature over the law of seen points."""
     directions = queries @ np.asarray(head.score_matrix).T
@@ -76,7 +86,7 @@ def _basis(
 ) -> Float[np.ndarray, "d d"]:
     """Orthonormal columns: along one vector, along another orthogonal to it, and the rest."""
     rest = np.eye(len(first))
-    columns = [vector for vector in (first, second) if np.linalg.norm(vector) > 1e-9]
+    columns = [vector for vector in (first, second) if vector.any()]
     return np.linalg.qr(np.column_stack([*columns, rest]))[0]
 
 

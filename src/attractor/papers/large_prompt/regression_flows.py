@@ -26,16 +26,27 @@ _TOLERANCE, _FINE_TOLERANCE = 1e-9, 1e-11
 """Of flows that end at rest, and of those that are compared on their way."""
 
 
+def time_to_rest(case: RegressionCase, moment: Float[np.ndarray, "d d"] | None = None) -> float:
+    """A time after which a flow on prompts of infinite length, or of linear attention, rests.
+
+    Args:
+        case: The data.
+        moment: The matrix ``G`` with ``b A = G^-1`` in the limit; the covariance if None.
+    """
+    task = case.task
+    inputs, queries = map(np.linalg.eigvalsh, (task.covariance, task.query_covariance))
+    moments = inputs if moment is None else np.linalg.eigvalsh(moment)
+    least = queries[queries > queries[-1] * len(queries) * np.finfo(np.float64).eps][0]
+    value = float(np.linalg.norm(1 / moments))  # b^2 of the balanced trained head
+    slowest = value * inputs[0] * moments[0] * least * task.weight_variance
+    return _LONGEST / min(1.0, slowest)
+
+
 def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
     """The times at which flows of a case are recorded, up to its time or to convergence."""
     if math.isfinite(case.time):
         return np.linspace(0, case.time, _RECORDS)
-    task = case.task
-    inputs, queries = map(np.linalg.eigvalsh, (task.covariance, task.query_covariance))
-    least = queries[queries > queries[-1] * len(queries) * np.finfo(np.float64).eps][0]
-    value = float(np.linalg.norm(1 / inputs))  # b^2 of the balanced trained head
-    slowest = value * inputs[0] ** 2 * least * task.weight_variance
-    return np.concatenate([[0], np.geomspace(0.05, _LONGEST / min(1.0, slowest), _RECORDS)])
+    return np.concatenate([[0], np.geomspace(0.05, time_to_rest(case), _RECORDS)])
 
 
 @once_a_case

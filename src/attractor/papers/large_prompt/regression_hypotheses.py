@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
-from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
+from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.prompt.regression._infinite_risk import limit_horizon
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
@@ -77,11 +78,24 @@ NOISELESS = Assumption[RegressionCase](
 SOME_NOISE = NOISELESS.negated("some noise", "Labels of the prompt have noise.", independent)
 
 
+def rounding(covariance: Float[np.ndarray, "d d"]) -> float:
+    """What rounding leaves of a covariance, relative to it in the direction of least variance.
+
+    The entries are known to an eps of the largest, which is the condition number times as much of
+    the least variance; and so is an inverse.
+    """
+    variances = np.linalg.eigvalsh(covariance)
+    return len(variances) * float(np.finfo(np.float64).eps * variances[-1] / variances[0])
+
+
 def _same_queries(case: RegressionCase) -> Check:
-    task = case.task
-    off = float(np.abs(task.covariance - task.query_covariance).max())
+    s = case.task.covariance
+    variances, axes = np.linalg.eigh(s)
+    standard = axes / np.sqrt(variances)  # inputs have variance one along these, each counts alike
+    difference = standard.T @ (case.task.query_covariance - s) @ standard
+    off = float(np.linalg.norm(difference, ord=2))
     return Check(
-        off <= _ROUNDING * float(np.abs(task.covariance).max()), f"they differ by {off:.3g}"
+        off <= _ROUNDING + rounding(s), f"variances differ by a factor of up to 1 +- {off:.3g}"
     )
 
 
@@ -90,6 +104,31 @@ SAME_QUERIES = Assumption[RegressionCase](
     "Inputs of the query have the covariance of the prompt's.",
     _same_queries,
     lambda: independent().replace(task=replace(independent().task, query_covariance=2 * np.eye(5))),
+)
+
+
+def _queried(case: RegressionCase) -> Check:
+    variances = np.linalg.eigvalsh(case.task.query_covariance)
+    least = len(variances) * np.finfo(np.float64).eps * variances[-1]
+    found = f"their variances are from {max(variances[0], 0):.3g} to {variances[-1]:.3g}"
+    return Check(bool(variances[0] > least), found)
+
+
+def unqueried(case: RegressionCase) -> RegressionCase:
+    """The case with no query along its last input."""
+    queries = case.task.query_covariance.copy()
+    queries[-1] = queries[:, -1] = 0
+    return case.replace(
+        task=replace(case.task, query_covariance=queries),
+        about=f"{case.about}, no query along the last one",
+    )
+
+
+QUERIES_EVERYWHERE = Assumption[RegressionCase](
+    "queries in all directions",
+    "Inputs of the query vary in all directions: what a head does in others is never trained.",
+    _queried,
+    lambda: unqueried(unequal()),
 )
 
 
@@ -232,6 +271,7 @@ REGRESSION_HYPOTHESES = (
     FOLLOWED,
     NOISELESS,
     SAME_QUERIES,
+    QUERIES_EVERYWHERE,
     BALANCED,
     SMALL_START,
     SEVERAL_LENGTHS,

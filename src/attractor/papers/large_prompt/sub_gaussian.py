@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
+from attractor.errors import InvalidInputError
 from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, signs
@@ -14,9 +15,10 @@ from attractor.papers.large_prompt.finite_prompts import LENGTHS, Queries
 from attractor.papers.once import once_a_case
 from attractor.prompt.finite_length import (
     ConcentrationBounds,
-    MeasureError,
     measure_error,
+    measure_output_error,
 )
+from attractor.prompt.finite_length.bounds import Error
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
@@ -50,11 +52,27 @@ def queries_of(case: HeadCase) -> Queries:
 
 
 @once_a_case
-def average_measure_errors(case: HeadCase) -> MeasureError:
-    """The exact errors at each of ``LENGTHS``, averaged over queries."""
+def average_error(case: HeadCase, error: Error) -> Float[np.ndarray, "length"]:
+    """An exact error at each of ``LENGTHS``, averaged over queries.
+
+    Args:
+        case: The data.
+        error: Which one; no other is computed, as some are known for wider scores than others.
+
+    Raises:
+        InvalidInputError: If it is not known to 1e-6 for the scores of a query.
+    """
     queries, weights = queries_of(case)
-    found = measure_error(case.tokens, case.head, queries[:, None], LENGTHS)
-    return MeasureError(*(weights @ errors for errors in found))
+    head = case.head
+    if error == "score_gradient":
+        found = measure_error(case.tokens, head, queries[:, None], LENGTHS).score_gradient
+    else:
+        if error == "value_gradient":  # of each row of V it is the error of the mean of the tokens
+            head = AttentionHead(head.score_matrix, np.eye(case.tokens.dimension))
+        found = measure_output_error(case.tokens, head, queries[:, None], LENGTHS)
+        if error == "value_gradient":
+            found = case.V.shape[0] * found
+    return weights @ found
 
 
 @once_a_case
@@ -134,21 +152,38 @@ FEW_QUERIES = Assumption[HeadCase](
 )
 
 
-def _narrow(case: HeadCase) -> Check:
-    if not _few(case).met:
-        return Check(False, "queries are not those that can be averaged over")
-    longest = float(np.linalg.norm(queries_of(case).queries @ case.U.T, axis=-1).max())
-    reach = longest * scale(case)
-    return Check(reach <= _WIDEST, f"scores have parameters up to {reach:.4g}")
+def narrow_scores(error: Error, what: str) -> Assumption[HeadCase]:
+    """The assumption that an exact error is known, which is decided by computing it.
 
+    How wide scores may be depends on the law of the tokens and on the error. Beyond a parameter of
+    12 no error is looked at: exact ones are promised up to there.
 
-NARROW_SCORES = Assumption[HeadCase](
-    "scores of parameter 12 at most",
-    "The scores of every query have a sub-Gaussian parameter of 12 at most, so that exact errors "
-    "are known.",
-    _narrow,
-    lambda: line(1.0, 4.0),
-)
+    Args:
+        error: The error.
+        what: Of what it is, in words.
+    """
+
+    def check(case: HeadCase) -> Check:
+        if not _few(case).met:
+            return Check(False, "queries are not those that can be averaged over")
+        longest = float(np.linalg.norm(queries_of(case).queries @ case.U.T, axis=-1).max())
+        reach = longest * scale(case)
+        found = f"scores have parameters up to {reach:.4g}"
+        if not reach <= _WIDEST:
+            return Check(False, found)
+        try:
+            average_error(case, error)
+        except InvalidInputError as refused:
+            return Check(False, f"{found}, and {refused.problem}")
+        return Check(True, found)
+
+    return Assumption(
+        "scores that are not too wide",
+        "The scores of every query have a sub-Gaussian parameter of 12 at most, and the error of "
+        f"{what} can be computed for them: for some laws of tokens they must be narrower.",
+        check,
+        lambda: line(1.0, 4.0),
+    )
 
 
 def on_line(tokens: Measure, about: str, score: float = 0.1) -> HeadCase:

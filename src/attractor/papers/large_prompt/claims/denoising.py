@@ -16,6 +16,7 @@ from attractor.papers.large_prompt.denoising import (
     attention,
     left_out,
     posterior_mean,
+    size,
     together,
     two_heads,
     with_residual,
@@ -65,7 +66,7 @@ def _denoises(
     def off_posterior(case: HeadCase, seed: int, named: _Named) -> Measurement:
         seen = _within_reach(case, case.queries.sample(_QUERIES, seed=seed))
         difference = denoised(case, seen, named) - posterior_mean(case, seen)
-        return Measurement(float(np.abs(difference).max(initial=0.0)), len(seen))
+        return Measurement(float(np.abs(difference).max(initial=0.0)) / size(case), len(seen))
 
     return MIXTURE_CLAIMS.claim(
         name,
@@ -73,13 +74,14 @@ def _denoises(
         statement=statement,
         assuming=(*DENOISING, FEW_DIMENSIONS, *further),
         contrast=Comparison(
-            "largest difference of attention by quadrature over the tokens from E[X | Z]",
+            "largest difference of attention by quadrature over the tokens from E[X | Z], over the "
+            "root mean square of Z",
             off_posterior,
             lambda case, seed: right(case),
             f"the same for {wrong[0]}",
             lambda case, seed: wrong[1](case),
             bound=1e-9,
-            reason="rounding",
+            reason="rounding, and what hypotheses that are met to 1e-12 leave",
         ),
         data=data,
     )

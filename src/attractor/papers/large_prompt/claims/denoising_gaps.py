@@ -62,6 +62,7 @@ def _missed_by_heads(case: HeadCase, seed: int, count: int) -> Measurement:
     """The least that so many heads miss, over score matrices found by descent, with best values."""
     weights, means, covariances = clusters(case)
     seen = _seen(case).points
+    unit = np.abs(case.U).max()  # of what descent moves, whose steps are absolute
 
     def output(U: Float[np.ndarray, "d d"]) -> Outputs:
         a = seen @ U.T
@@ -69,12 +70,11 @@ def _missed_by_heads(case: HeadCase, seed: int, count: int) -> Measurement:
         return gates @ means + a @ covariances[0]
 
     def missed(flat: Float[np.ndarray, "entry"]) -> float:
-        outputs = [output(U) for U in flat.reshape(count, *case.U.shape)]
+        outputs = [output(unit * U) for U in flat.reshape(count, *case.U.shape)]
         return _least_missed(case, np.concatenate(outputs, axis=-1))
 
     draws = np.random.default_rng([seed, 31]).standard_normal((_STARTS, count, *case.U.shape))
-    draws *= np.abs(case.U).max()
-    draws[0, 0] = case.U
+    draws[0, 0] = case.U / unit
     found = [
         scipy.optimize.minimize(missed, start.ravel(), method="BFGS", options={"maxiter": 60}).fun
         for start in draws

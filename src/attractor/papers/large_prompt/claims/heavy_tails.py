@@ -28,12 +28,14 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SAME_QUERIES,
     WIDE,
     horizon,
+    rounding,
 )
 from attractor.papers.once import once_a_case
 from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
 from attractor.prompt.regression._leading_order import leading_order
 from attractor.prompt.regression._trained_limit import trained_limit
 
+_TOLERANCE = 1e-9
 _LIMIT = np.array([1e12, 1e36])
 """Lengths at which limits are measured: the last leaves nothing but the limit."""
 
@@ -61,7 +63,8 @@ def balanced_risk(
 def _off_horizon(case: RegressionCase, seed: int, power: Exponent) -> Measurement:
     b = float(trained_limit(case.task).blocks.value_label)
     details = {"horizon": horizon(case), "b": b}
-    return Measurement(abs(horizon(case) / b**power - 1), details=details)
+    off = abs(horizon(case) / b**power - 1)
+    return Measurement(off / (_TOLERANCE + rounding(case.task.covariance)), details=details)
 
 
 TRAINED_HORIZON = REGRESSION_CLAIMS.claim(
@@ -70,13 +73,15 @@ TRAINED_HORIZON = REGRESSION_CLAIMS.claim(
     statement="limit of training in in-context linear regression, its scores",
     assuming=(SAME_QUERIES,),
     contrast=Comparison(
-        "relative distance of the horizon from 1/b",
+        f"relative distance of the horizon from 1/b, over {_TOLERANCE:g} and d eps times the "
+        "condition number of the covariance",
         _off_horizon,
         lambda *_: Exponent(-1),
-        "its relative distance from 1/b^2",
+        "the same from 1/b^2",
         lambda *_: Exponent(-2),
-        bound=1e-9,
-        reason="rounding, times the condition number of the covariance",
+        bound=1.0,
+        reason="queries are like inputs to as much, and the inverse of the covariance is known to "
+        "the latter",
     ),
     data=lambda seed: [correlated(), independent(5), unequal(), random_task(seed)],
     note="for independent inputs H^2 = d^(-1/2): below four inputs it exceeds 1/2, and the risk at "

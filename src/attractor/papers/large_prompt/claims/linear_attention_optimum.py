@@ -14,8 +14,17 @@ from attractor.papers.large_prompt.regression_data import (
     random_task,
     unequal,
 )
-from attractor.papers.large_prompt.regression_flows import balanced_head, off_balanced
-from attractor.papers.large_prompt.regression_hypotheses import BALANCED, LONG_TRAINING, NOISELESS
+from attractor.papers.large_prompt.regression_flows import (
+    balanced_head,
+    off_balanced,
+    time_to_rest,
+)
+from attractor.papers.large_prompt.regression_hypotheses import (
+    BALANCED,
+    LONG_TRAINING,
+    NOISELESS,
+    QUERIES_EVERYWHERE,
+)
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 from attractor.prompt.regression._infinite_flow import linear_attention_flow
@@ -30,15 +39,19 @@ _PRECONDITIONED_DESCENT = Claims(PRECONDITIONED_DESCENT, RegressionCase, "large-
 _TRAINED_LINEAR_MODELS = Claims(TRAINED_LINEAR_MODELS, RegressionCase, "large-prompt")
 
 _OTHERS = 200
-_CONVERGED = 1e9
 _SHORT = 20
 _PROMPTS = 4000
 
 
+def _moment(case: RegressionCase) -> Float[np.ndarray, "d d"]:
+    """``Gam``."""
+    length, s = case.lengths[0], case.task.covariance
+    return (1 + 1 / length) * s + np.trace(s) / length * np.eye(len(s))
+
+
 def _best_product(case: RegressionCase, seed: int) -> Float[np.ndarray, "d d"]:
     """``Gam^-1``, from its formula."""
-    length, s = case.lengths[0], case.task.covariance
-    return np.linalg.inv((1 + 1 / length) * s + np.trace(s) / length * np.eye(len(s)))
+    return np.linalg.inv(_moment(case))
 
 
 def _best_product_of_infinite(case: RegressionCase, seed: int) -> Float[np.ndarray, "d d"]:
@@ -92,7 +105,7 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
 @once_a_case
 def _trained(case: RegressionCase) -> Blocks:
     """The head of linear attention trained until it converges."""
-    times = np.array([0, _CONVERGED])
+    times = np.array([0, time_to_rest(case, _moment(case))])
     return linear_attention_flow(case.task, case.start, times, case.lengths[0]).last
 
 
@@ -105,7 +118,7 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
     "linear-attention-limit",
     "b of linear attention tends to tr(Gam^-2)^(1/4) and A to Gam^-1 / b",
     statement="convergence of gradient flow of linear attention",
-    assuming=(NOISELESS, BALANCED, LONG_TRAINING),
+    assuming=(NOISELESS, BALANCED, LONG_TRAINING, QUERIES_EVERYWHERE),
     contrast=Comparison(
         "relative distance of the trained A, c, v and b from the limit",
         _off,

@@ -22,9 +22,11 @@ from attractor.papers.large_prompt.mixture_data import (
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
 
 _NODES = 40
+_TINY = float(np.finfo(np.float64).tiny)
 _QUERIES = 8
 _LARGEST_DEVIATION = 4.0
 _STEP = 1e-5
+"""Over the change of a query by which scores change by one standard deviation."""
 
 Directions = Float[np.ndarray, "query d"]
 """``a = U z``, by which each query tilts the law of the tokens."""
@@ -62,12 +64,19 @@ def _fixed_gates(case: HeadCase, a: Directions) -> Gates:
 def _off_gated(
     case: HeadCase, seed: int, gates: Callable[[HeadCase, Directions], Gates]
 ) -> Measurement:
-    """The largest difference from ``sum_k r_k V (m_k + Gamma_k a)`` with gates ``r_k``."""
+    """The largest difference from ``sum_k r_k V (m_k + Gamma_k a)`` with gates ``r_k``.
+
+    It is over the largest output of a mean ``m_k + Gamma_k a`` or a deviation of a token along each
+    axis alone: what is added up, of which little may be left.
+    """
     queries = _queries(case, seed)
     a = queries @ case.U.T
-    gated = np.einsum("nk,nki,vi->nv", gates(case, a), _experts(case, a), case.V)
-    difference = _integrated(case, queries) - gated
-    return Measurement(float(np.abs(difference).max(initial=0.0)), len(queries))
+    experts = _experts(case, a)
+    gated = np.einsum("nk,nki,vi->nv", gates(case, a), experts, case.V)
+    difference = np.abs(_integrated(case, queries) - gated).max(initial=0.0)
+    deviations = np.sqrt(np.diagonal(clusters(case).covariances, axis1=1, axis2=2))
+    size = ((np.abs(experts) + deviations) @ np.abs(case.V).T).max(initial=_TINY)
+    return Measurement(float(difference / size), len(queries))
 
 
 def _experts(case: HeadCase, a: Directions) -> Float[np.ndarray, "query k d"]:
@@ -82,7 +91,8 @@ MIXTURE_ATTENTION = MIXTURE_CLAIMS.claim(
     statement="attention over a Gaussian mixture",
     assuming=_ASSUMPTIONS,
     contrast=Comparison(
-        "largest difference of attention by quadrature over the tokens from the gated sum",
+        "largest difference of attention by quadrature over the tokens from the gated sum, over "
+        "the largest of what is added up",
         _off_gated,
         lambda *_: _softmax_gates,
         "the same for the gates of linear attention, the probabilities of the components",
@@ -121,18 +131,29 @@ def _off_sensitivity(
     queries = _queries(case, seed)
     a = queries @ case.U.T
     gates, experts = _softmax_gates(case, a), _experts(case, a)
+    unit = _units(case)
     found, claimed = [], []
     for place, query in enumerate(queries):
-        steps = _STEP * np.eye(len(query))
+        steps = _STEP * np.diag(unit)
         moved = _integrated(case, np.concatenate([query + steps, query - steps]))
         ahead, behind = np.split(moved, 2)
         found.append((ahead - behind).T / (2 * _STEP))
         tilted = covariance(gates[place], experts[place], clusters(case).covariances)
-        claimed.append(case.V @ tilted @ case.U)
+        claimed.append(case.V @ tilted @ case.U * unit)
     if not found:
         return Measurement(np.nan, 0)
     difference = np.abs(np.array(found) - np.array(claimed)).max()
-    return Measurement(float(difference / max(1.0, np.abs(claimed).max())), len(queries))
+    return Measurement(float(difference / max(np.abs(claimed).max(), _TINY)), len(queries))
+
+
+def _units(case: HeadCase) -> Float[np.ndarray, "e"]:
+    """The change of each entry of a query by which scores change by one deviation of a token."""
+    weights, means, covariances = clusters(case)
+    centered = means - weights @ means
+    spread = np.einsum("k,kij->ij", weights, covariances)
+    spread += np.einsum("k,ki,kj->ij", weights, centered, centered)
+    deviations = np.sqrt(np.einsum("ie,ij,je->e", case.U, spread, case.U))
+    return 1 / np.where(deviations > 0, deviations, 1.0)
 
 
 MIXTURE_SENSITIVITY = MIXTURE_CLAIMS.claim(
@@ -141,7 +162,8 @@ MIXTURE_SENSITIVITY = MIXTURE_CLAIMS.claim(
     statement="attention over a Gaussian mixture, its derivative",
     assuming=_ASSUMPTIONS,
     contrast=Comparison(
-        "largest difference of the derivative, by differences of the quadrature, from V C U",
+        "largest difference of the derivative, by differences of the quadrature, from V C U, over "
+        "the largest entry of that, in units in which scores change alike",
         _off_sensitivity,
         lambda *_: _tilted_covariance,
         "the same without the spread of the means, that is with gates that do not move",

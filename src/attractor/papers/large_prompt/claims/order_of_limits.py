@@ -22,10 +22,12 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     LONG_TRAINING,
     NARROW_START,
     NOISELESS,
+    QUERIES_EVERYWHERE,
     SAME_QUERIES,
     SEVERAL_LENGTHS,
     SMALL_START,
     SOME_TOKENS,
+    unqueried,
 )
 from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
 
@@ -143,7 +145,12 @@ FIXED_VALUE_LIMIT = REGRESSION_CLAIMS.claim(
     "fixed-value-limit",
     "with the value fixed, A trained to the end on finite prompts tends to Sigma^-1 / b",
     statement="softmax attention is trained as linear attention, read as a statement on A alone",
-    assuming=(FOLLOWED, NARROW_START, LONG_TRAINING.broken_by(lambda: _published(time=2.0))),
+    assuming=(
+        FOLLOWED,
+        NARROW_START,
+        LONG_TRAINING.broken_by(lambda: _published(time=2.0)),
+        QUERIES_EVERYWHERE.broken_by(lambda: unqueried(_published())),
+    ),
     contrast=Comparison(
         "distance of A trained on prompts of 65,536 tokens from Sigma^-1 / b, over the same at "
         "1,024",

@@ -16,13 +16,13 @@ from attractor.papers.large_prompt.finite_prompts import LENGTHS
 from attractor.papers.large_prompt.head_hypotheses import CENTERED_QUERIES, CENTERED_TOKENS
 from attractor.papers.large_prompt.sub_gaussian import (
     FEW_QUERIES,
-    NARROW_SCORES,
     SUB_GAUSSIAN_TOKENS,
     UNIT_SUB_GAUSSIAN_QUERIES,
-    average_measure_errors,
+    average_error,
     bounds,
     cases,
     cases_in_space,
+    narrow_scores,
     scale,
     signs_without_scores,
 )
@@ -36,7 +36,6 @@ _ASSUMING = (
     CENTERED_QUERIES,
     UNIT_SUB_GAUSSIAN_QUERIES,
     FEW_QUERIES,
-    NARROW_SCORES,
 )
 _TOKENS_ON_LINE = Assumption[HeadCase](
     "tokens on a line",
@@ -89,7 +88,7 @@ class _Concentrating(NamedTuple):
         self, case: HeadCase, seed: int, bound: Float[np.ndarray, "length"]
     ) -> Measurement:
         """The largest error over its bound, at the lengths that the case speaks of."""
-        errors = getattr(average_measure_errors(case), self.error)
+        errors = average_error(case, self.error)
         if self.error == "value_gradient":
             errors = errors / case.V.shape[0]  # of each row of V
         return error_over_bound(case, errors, bound, sigma=scale(case))
@@ -104,7 +103,7 @@ class _Concentrating(NamedTuple):
                 f"{self.form.format(words)}",
                 statement=f"concentration of {self.what}"
                 + (", with one token as well" if start else ""),
-                assuming=(*_ASSUMING, *further),
+                assuming=(*_ASSUMING, *further, narrow_scores(self.error, self.what)),
                 contrast=Comparison(
                     f"largest squared error of {self.what} over the bound, up to 1e12 tokens",
                     self.largest_ratio,

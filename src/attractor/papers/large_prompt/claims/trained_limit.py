@@ -23,14 +23,18 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     INDEPENDENT,
     LONG_TRAINING,
+    QUERIES_EVERYWHERE,
     SMALL_START,
     UNBALANCED,
+    rounding,
+    unqueried,
 )
 from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompt.regression.blocks import Blocks
 from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
 
 _TIME = 3.0
+_TOLERANCE = 1e-10
 
 
 def _off(case: RegressionCase, seed: int, product: Float[np.ndarray, "d d"]) -> Measurement:
@@ -43,7 +47,7 @@ TRAINED_LIMIT = REGRESSION_CLAIMS.claim(
     "trained-limit",
     "on infinite prompts b tends to tr(Sigma^-2)^(1/4) and A to Sigma^-1 / b",
     statement="limit of training in in-context linear regression",
-    assuming=(BALANCED, LONG_TRAINING),
+    assuming=(BALANCED, LONG_TRAINING, QUERIES_EVERYWHERE),
     contrast=Comparison(
         "relative distance of the trained A and b from the limit",
         _off,
@@ -84,6 +88,7 @@ UNBALANCED_LIMIT = REGRESSION_CLAIMS.claim(
     assuming=(
         UNBALANCED,
         LONG_TRAINING.broken_by(lambda: unequal().replace(initial_value=1.0, time=2.0)),
+        QUERIES_EVERYWHERE.broken_by(lambda: unqueried(unequal().replace(initial_value=1.0))),
     ),
     contrast=Comparison(
         "relative distance of the trained A and b from b A = Sigma^-1 with ||A||^2 - b^2 as at the "
@@ -116,7 +121,8 @@ def _off_prediction(
     tokens = task.token_covariance(weights) @ score[:, :-1]
     error = np.einsum("i,wij->wj", value[-1], tokens) - weights
     details = {"predicted from ones by ones": float((error[-1] + 1).sum()), "exact": float(d)}
-    return Measurement(float(np.abs(error).max()), len(weights), details)
+    off = float(np.abs(error).max()) / (_TOLERANCE + rounding(task.covariance))
+    return Measurement(off, len(weights), details)
 
 
 TRAINED_PREDICTION = REGRESSION_CLAIMS.claim(
@@ -125,13 +131,14 @@ TRAINED_PREDICTION = REGRESSION_CLAIMS.claim(
     statement="limit of training in in-context linear regression, its prediction",
     assuming=(),
     contrast=Comparison(
-        "largest error of the prediction over weights and queries that are unit vectors or ones",
+        "largest error of the prediction over weights and queries that are unit vectors or ones, "
+        f"over {_TOLERANCE:g} and d eps times the condition number of the covariance",
         _off_prediction,
         lambda case, seed: np.linalg.inv(case.task.covariance),
         "the same with the identity in place of Sigma^-1",
         lambda case, seed: np.eye(case.task.dimension),
-        bound=1e-10,
-        reason="rounding, times the condition number of the covariance",
+        bound=1.0,
+        reason="the inverse of the covariance is known to the latter",
     ),
     data=lambda seed: [unequal(), correlated(), random_task(seed), small_input()],
     note="for inputs of variances 1 and 2, the identity predicts 3 where 2 is right",
