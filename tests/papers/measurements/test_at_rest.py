@@ -25,7 +25,9 @@ def test_a_known_rate_leaves_in_what_falls_to_nothing_and_out_what_stops_short(
     assert settled(0.1, where_it_ends(0.4 + falling / 100, ahead=ahead))
 
 
-@pytest.mark.parametrize("values", [np.ones(3), np.ones(45), np.array([0.2, 0.3, 0.5])])
+@pytest.mark.parametrize(
+    "values", [np.ones(3), np.ones(45), np.array([0.2, 0.3, 0.5]), np.array([1, 1, 1 - 1e-15])]
+)
 def test_a_run_that_does_not_fall_has_ended_unless_it_has_hardly_begun(values):
     assert settled(0.1, where_it_ends(values))
     assert not settled(0.1, where_it_ends(values, begun=False))

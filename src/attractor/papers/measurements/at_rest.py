@@ -12,6 +12,8 @@ from attractor.papers.claim import Measurement
 
 _AHEAD = 10.0
 """Times that a run may still grow so much: what each would bring is what the last one did."""
+_ROUNDING = 1e-9
+"""Share of a distance that comes of rounding, in which nothing falls ever faster."""
 
 
 def where_it_ends(
@@ -41,7 +43,7 @@ def where_it_ends(
     now, (first, second, third) = float(values[-1]), np.split(np.asarray(values, float), 3)
     fluctuation = 2 * float(np.sqrt((second.var() + third.var()) / len(third)))
     earlier, brought = float(first.mean() - second.mean()), float(second.mean() - third.mean())
-    as_fast = brought > max(fluctuation, earlier)
+    as_fast = brought > max(fluctuation, earlier, _ROUNDING * abs(now))
     open_ended = as_fast or not begun
     least = 0.0 if open_ended else max(0.0, now - ahead * max(0.0, brought + fluctuation))
     found = {"brought by the last stretch": brought, "by the one before": earlier}
