@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from attractor.papers.claim import Measurement
 
 _AHEAD = 10.0
 """Times that a run may still grow so much: what each would bring is what the last one did."""
+_DOUBT = 2.0
+"""Times what a run would still bring, if it brought less by the same factor again and again."""
 _ROUNDING = 1e-9
 """Share of a distance that comes of rounding, in which nothing falls ever faster."""
 
@@ -28,7 +31,8 @@ def where_it_ends(
 
     At which rate runs come nearer is not known in general, so that one that is still on its way may
     end below. The interval begins at zero where what steps bring does not become less from one
-    stretch to the next, and otherwise at what would be left after several more of them.
+    stretch to the next, and otherwise at what would be left after several more of them, or after
+    twice what all of them bring if each brings less by the factor of the last two.
 
     Args:
         values: A distance from what is claimed, at as many records in each of three stretches, in
@@ -41,10 +45,20 @@ def where_it_ends(
         begun: Whether the run has got so far that its end could be seen; else it may end anywhere.
     """
     now, (first, second, third) = float(values[-1]), np.split(np.asarray(values, float), 3)
-    fluctuation = 2 * float(np.sqrt((second.var() + third.var()) / len(third)))
+    fluctuation = 2 * math.sqrt((_scatter(second) + _scatter(third)) / len(third))
     earlier, brought = float(first.mean() - second.mean()), float(second.mean() - third.mean())
     as_fast = brought > max(fluctuation, earlier, _ROUNDING * abs(now))
     open_ended = as_fast or not begun
-    least = 0.0 if open_ended else max(0.0, now - ahead * max(0.0, brought + fluctuation))
+    next_one = max(0.0, brought + fluctuation)
+    if next_one < earlier:
+        ahead = min(ahead, _DOUBT * next_one / (earlier - next_one))
+    least = 0.0 if open_ended else max(0.0, now - ahead * next_one)
     found = {"brought by the last stretch": brought, "by the one before": earlier}
     return Measurement(now, checked, found | dict(details or {}), (min(least, now), now))
+
+
+def _scatter(values: Float[np.ndarray, "record"]) -> float:
+    """The variance about a straight line."""
+    place = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = place @ values / max(place @ place, 1.0)
+    return float((values - values.mean() - slope * place).var())
