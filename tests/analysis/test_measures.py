@@ -261,3 +261,16 @@ def test_a_geometry_of_the_user_uses_its_mirror_map(rng):
     expected = divergence(stretch * W, stretch * solution, Frobenius())
     assert isinstance(Weighted(), Geometry)
     assert divergence(W, solution, Weighted()) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [10, 20, 24, 30])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_divergence_of_directions_that_agree_is_not_below_zero(seed, power):
+    # Next to entries that are zero, differences are exact far below rounding.
+    rng = np.random.default_rng(seed)
+    solution = np.array([[0.5, 0.0], [-0.5, 0.0]])
+    W = np.geomspace(1, 1e4, 300)[:, None, None] * solution * rng.choice([1, 1.1], (300, 1, 1))
+    W[:, :, 1] += 10.0**-power * rng.normal(size=(300, 2))
+    W[:, 0, 0] += np.spacing(W[:, 0, 0]) * rng.integers(-1, 2, size=300)
+    found = directional_bregman_divergence(W, solution, Frobenius())
+    assert (found >= 0).all() and (found < 1e-17).all()

@@ -56,6 +56,32 @@ def test_a_row_at_the_margin_without_a_multiplier_counts(geometry):
     assert label_support(solution)[0, 0]
 
 
+@pytest.mark.parametrize("slack", [0.0, 1e-15, 1e-12, 1e-9, 1e-8, 1e-7, 5e-7, 1e-6, 1e-5])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_row_beyond_the_margin_by_more_than_rounding_is_told_from_one_at_it(slack, scale):
+    tokens, selection = published_joint(TIGHT)
+    keys = np.array(tokens.keys)
+    keys[2, 1, 1] += slack
+    solution = solve(label_problem(Tokens.prompt_vector(scale * keys, tokens.labels), selection))
+    np.testing.assert_array_equal(label_support(solution)[:, 0], [1, 1, slack < 1e-13])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_made_to_stand_at_the_margin_do_and_the_others_do_not(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 7))
+    slack = rng.choice([0.0, 0.0, 1e-8, 1e-7, 1e-6, 1e-4, 1.0], size=8)
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    # along the first axis all rows are one beside their slack; two rows off it cancel
+    across = np.concatenate([[1.0, -1.0], rng.normal(size=6)])[:, None] * axes[1]
+    slack[:2] = 0.0
+    keys = ((1 + slack)[:, None] * axes[0] + across)[:, None]
+    keys = np.concatenate([keys, np.zeros_like(keys)], axis=1)
+    tokens = Tokens.prompt_vector(keys, np.ones(8))
+    solution = solve(label_problem(tokens, Selection.from_index(tokens, [0] * 8)))
+    np.testing.assert_array_equal(label_support(solution)[:, 0], slack == 0)
+
+
 @pytest.mark.parametrize("scale", [1e-120, 1e120])
 def test_the_scale_of_values_does_not_matter(scale):
     tokens, selection = published_joint(SLACK)

@@ -52,6 +52,11 @@ TRAINING_LONG = (
 )
 """Claims that take longer without optimizations than it takes to compile them optimized."""
 OWN_WRONG_ONE = {
+    **{
+        f"next-token/margin-of-normalized-{kind}": "the largest Frobenius margin is within the "
+        "bound of the largest in l_3 as well"
+        for kind in ("descent", "momentum")
+    },
     "folklore/decaying-steps-reach-the-margin": "neighboring exponents lead there as well",
     "folklore/weight-decay-low-rank": "with twice the weight decay the rank is low as well",
     "max-margin/local-path-converse": "the path leaves nearly every direction",

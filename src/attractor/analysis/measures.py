@@ -305,7 +305,7 @@ def _divergences(
         unit = own / geometry.norm(own)[:, None, None]
         toward = other / geometry.norm(other)[:, None, None]
         divergence[usable] = 1 - (geometry.mirror_map(unit) * toward).sum((-1, -2))
-    return divergence
+    return np.maximum(divergence, 0)  # where directions agree, rounding leaves either sign
 
 
 def _divergence(

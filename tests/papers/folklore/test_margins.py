@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from attractor.geometry import Frobenius, Spectral
-from attractor.papers import Outcome, all_claims
+from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.claim import Conclusion
 from attractor.papers.folklore.margins import missing_margin
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.tokens import Tokens
 
 NORM = Spectral()
 CASE = random_unit_tokens(500)
@@ -72,6 +73,29 @@ def test_a_run_that_still_comes_nearer_may_end_anywhere_below(extra):
 def test_a_run_at_rest_is_settled(extra):
     measured = missing_margin(matrices(extra), CASE, NORM)
     assert conclusion(0.5 * measured.value).settled_by(measured)
+
+
+@pytest.mark.parametrize("size", [10.0**-k for k in range(9)])
+def test_a_run_whose_scores_are_small_has_hardly_begun_as_long_as_it_grows(size):
+    growing = size * STEPS[:, None, None] * matrices(0.3) / np.abs(matrices(0.3)).max()
+    early = missing_margin(growing, CASE, NORM)
+    assert not conclusion(early.value / 2).settled_by(early)
+    for run in (growing * 1e4 / size, size * matrices(0.3)):  # saturated, and at rest
+        ended = missing_margin(run, CASE, NORM)
+        assert ended.value == pytest.approx(early.value)
+        assert conclusion(ended.value / 2).settled_by(ended)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-2, 1.0])
+def test_keys_of_any_size_fail_nowhere_where_the_belief_holds(size):
+    claim = all_claims("folklore")["folklore/weight-decay-margin"]
+    case = claim.holding()
+    tokens = Tokens(
+        size * case.tokens.keys, case.tokens.queries, case.tokens.labels, values=case.tokens.values
+    )
+    found = examine(claim, case.replace(tokens=tokens))
+    assert found.outcome in (Outcome.HOLDS, Outcome.NOT_SETTLED), found.reason
 
 
 def test_it_says_nothing_of_tokens_that_no_matrix_keeps():

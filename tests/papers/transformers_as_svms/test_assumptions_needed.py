@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.papers import get_claim
+from attractor.papers import Case, Outcome, examine, get_claim
 from attractor.tokens import Tokens
 
 
@@ -24,6 +24,19 @@ def test_in_the_plane_other_selections_than_the_best_are_locally_optimal():
 def test_one_query_of_two_sequences_leaves_selections_without_a_solution():
     claim = claim_of("feasible-when-wide")
     assert claim.conclusion.measure(claim.broken["general position"](), 0).value > 0
+
+
+@pytest.mark.parametrize(("length", "rows"), [(2, 1), (3, 1), (2, 2), (4, 1)])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_half_of_a_few_dimensions_may_be_none_in_which_nothing_is_separated(length, rows, size):
+    keys = size * np.tile(np.eye(length, 4), (rows, 1, 1))
+    scores = np.tile(np.arange(float(length)), (rows, 1))
+    case = Case.from_scores(keys, scores, queries=np.eye(rows, 4), parameterization="W")
+    claim = claim_of("feasible-when-wide")
+    found = examine(claim, case)
+    assert found.outcome is Outcome.HOLDS, found.reason
+    if (length, rows) == (2, 1):
+        assert found.control.value == found.control.checked == 51
 
 
 def test_the_constant_of_the_gradient_is_four_times_too_large_at_best():

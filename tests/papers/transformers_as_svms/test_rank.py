@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import linprog
 
 from attractor.datasets import unit_tokens
-from attractor.geometry import Frobenius
+from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.papers import examine, get_claim, get_figure
+from attractor.papers import Case, Outcome, examine, get_claim, get_figure
 from attractor.papers.drawing import compute
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.figures import rank as figure
@@ -103,3 +103,16 @@ def test_rows_without_a_choice_leave_the_most_there_can_be_as_it_is():
     one_token = Tokens(tokens.keys, tokens.queries, tokens.labels, mask, tokens.values)
     found = examine(claim, case.replace(tokens=one_token)).measured
     assert found.details["most there can be"] == len(mask) - 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_rank_of_one_solution_of_many_says_nothing(n, size):
+    # Of orthogonal pairs the matrix of ones, of rank one, is as short as the identity.
+    keys = np.stack([size * np.eye(n), np.zeros((n, n))], axis=1)
+    case = Case.from_scores(keys, [[1.0, 0.0]] * n, queries=np.eye(n), parameterization="W")
+    ones = np.linalg.norm(np.ones((n, n)) / size, "nuc")
+    assert ones == pytest.approx(float(case.solution(Nuclear()).value), rel=1e-8)
+    found = examine(get_claim("transformers-as-svms/nearly-full-rank"), case)
+    assert found.outcome is Outcome.VACUOUS
+    assert found.measured.details["nuclear solution"] == "not unique"

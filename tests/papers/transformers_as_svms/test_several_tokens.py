@@ -6,6 +6,8 @@ import scipy.optimize
 
 from attractor.attention import ReLUHead
 from attractor.datasets.torch_stream import TorchNormalStream
+from attractor.papers import Outcome, examine, get_claim
+from attractor.papers.transformers_as_svms.claims import several_tokens
 from attractor.papers.transformers_as_svms.figures.several_tokens import at_nonsmooth_points
 from attractor.papers.transformers_as_svms.several_tokens_data import (
     orthonormal_tokens,
@@ -85,3 +87,49 @@ def test_tells_kinks_and_flat_places_from_smooth_ones():
         for name, pair in keys.items()
     }
     assert found == {"active": False, "flat": True, "kink": True}
+
+
+SEVERAL = get_claim("transformers-as-svms/several-tokens")
+
+
+def sized(case, keys=1.0, queries=1.0, offset=0.0):
+    """The case with all scores as they are, in other units, or keys away from the origin."""
+    tokens, head = case.tokens, case.head
+    moved = Tokens(
+        keys * (tokens.keys + offset),
+        queries * tokens.queries,
+        tokens.labels,
+        tokens.mask,
+        values=tokens.values,
+    )
+    return case.replace(tokens=moved, head=head)
+
+
+@pytest.mark.parametrize("keys", [1e-7, 1e-3, 0.1, 30.0, 1e5])
+@pytest.mark.parametrize("queries", [1e-4, 1.0, 1e3])
+def test_units_of_keys_and_queries_leave_the_flow_and_its_tokens_as_they_are(keys, queries):
+    case = SEVERAL.example()
+    expected = SEVERAL.conclusion.measure(case, 0)
+    found = SEVERAL.conclusion.measure(sized(case, keys, queries), 0)
+    assert found.checked == expected.checked == 1
+    assert found.value == pytest.approx(expected.value, rel=1e-3)
+    assert found.details["tokens kept"] == expected.details["tokens kept"]
+    norm = found.details["norm"] * keys * queries
+    assert norm == pytest.approx(expected.details["norm"], rel=1e-5)
+
+
+@pytest.mark.parametrize("offset", [3.0, 100.0])
+def test_what_all_keys_share_is_no_length_of_them(offset):
+    case = SEVERAL.example()
+    expected = SEVERAL.conclusion.measure(case, 0).value
+    assert SEVERAL.conclusion.measure(sized(case, offset=offset), 0).value == pytest.approx(
+        expected, rel=1e-3
+    )
+
+
+def test_a_flow_that_cannot_be_followed_says_so(monkeypatch):
+    monkeypatch.setattr(several_tokens, "flow", lambda case, times: np.full((2, 4, 4), np.nan))
+    found = examine(SEVERAL, SEVERAL.example())
+    assert found.outcome is Outcome.VACUOUS
+    assert "could not be followed" in found.measured.details["gradient flow"]
+    assert SEVERAL.control.measure(SEVERAL.example(), 0).checked == 0

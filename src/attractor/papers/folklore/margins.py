@@ -14,6 +14,7 @@ from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Measurement
 from attractor.papers.folklore.claims import CLAIMS
 from attractor.papers.hypotheses import SCORES_DIFFER, trained_by, trains
+from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import trained
 from attractor.papers.measurements.margin_ratios import beside_another_norm, margin_ratios
@@ -27,8 +28,10 @@ REASON = (
 )
 _RECORDS = 15
 """In each of the last three times in which the number of steps triples."""
-_AHEAD = 10
-"""Times that steps may triple still: what each would bring is what the last one did."""
+_SATURATED = 10.0
+"""Smallest score margin from which on attention is on its tokens alone."""
+_GROWING = 1.05
+"""Growth in the last tripling of steps from which on a run is not at rest."""
 
 
 def three(
@@ -100,25 +103,18 @@ def missing_margin(
 ) -> Measurement:
     """One less the margin of the last W over the largest, of the tokens that it attends to most.
 
-    At which rate runs come nearer is not known in general, so that one that is still on its way may
-    end below. Its interval begins at zero where what steps bring does not become less from one
-    tripling of them to the next, and otherwise at what would be missing after ten more of them.
+    ``where_it_ends`` gives its interval. As long as scores are small W only grows along the first
+    gradient: a run has begun where attention is saturated, or W grows no longer, as under decay.
     """
     solution = case.solution(norm, attended(case, matrices[-1]))
     if not 0 < float(solution.value) < np.inf:
         return Measurement(np.nan, 0, {"margin problem": str(solution.status)})
+    sizes = np.linalg.norm(matrices, axis=(-2, -1))
+    saturated = solution.problem.margins(matrices[-1]).min() >= _SATURATED
+    grows = sizes[-1] > _GROWING * sizes[2 * len(sizes) // 3 - 1]
+    details = {"spectral norm of W": float(np.linalg.norm(matrices[-1], 2))}
     missing = 1 - margin_ratios(matrices, solution)
-    now, (first, second, third) = float(missing[-1]), np.split(missing, 3)
-    fluctuation = 2 * float(np.sqrt((second.var() + third.var()) / len(third)))
-    earlier, brought = float(first.mean() - second.mean()), float(second.mean() - third.mean())
-    as_fast = brought > max(fluctuation, earlier)
-    least = 0.0 if as_fast else max(0.0, now - _AHEAD * max(0.0, brought + fluctuation))
-    details = {
-        "brought by the last tripling of steps": brought,
-        "by the one before": earlier,
-        "spectral norm of W": float(np.linalg.norm(matrices[-1], 2)),
-    }
-    return Measurement(now, 1, details, (min(least, now), now))
+    return where_it_ends(missing, 1, details, begun=bool(saturated or not grows))
 
 
 def margin_claim(

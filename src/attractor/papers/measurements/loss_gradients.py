@@ -38,6 +38,19 @@ def loss_gradients(
     return products / predictions[0].size
 
 
+def unit_of_length(case: Case) -> float:
+    """The product of the lengths of keys, less the mean of their row, and of queries.
+
+    A constant that the keys of a row share changes no attention.
+    """
+    tokens = case.tokens
+    mask = tokens.mask.any(-2)[..., None]
+    centers = np.where(mask, tokens.keys, 0).sum(-2, keepdims=True) / mask.sum(-2, keepdims=True)
+    away = np.where(mask, tokens.keys - centers, 0)
+    lengths = (np.linalg.norm(vectors, axis=-1).max() for vectors in (away, tokens.queries))
+    return float(np.prod([*lengths])) or 1.0
+
+
 def flow(case: Case, log_times: Float[np.ndarray, "time"]) -> Float[np.ndarray, "time d e"]:
     """The gradient flow of W from zero at given logarithms of time, up to about 25.
 
@@ -46,12 +59,19 @@ def flow(case: Case, log_times: Float[np.ndarray, "time"]) -> Float[np.ndarray, 
 
     Args:
         case: The data.
-        log_times: Increasing; the flow itself starts at exp(-5), from zero.
+        log_times: Increasing; the flow itself starts at exp(-5), from zero. The unit of time is
+            ``unit_of_length(case)`` to the power -2, so that flows of keys and queries of any
+            length are one, with W over that unit.
+
+    Returns:
+        W at these times; NaN where the flow could not be followed to its end.
     """
     shape = (case.tokens.key_dimension, case.tokens.query_dimension)
+    unit = unit_of_length(case)
 
     def velocity(log_time: float, W: np.ndarray) -> np.ndarray:
-        return -np.exp(log_time) * loss_gradients(case, W.reshape(1, *shape)).ravel()
+        gradient = loss_gradients(case, W.reshape(1, *shape) / unit) / unit
+        return -np.exp(log_time) * gradient.ravel()
 
     found = solve_ivp(
         velocity,
@@ -64,4 +84,4 @@ def flow(case: Case, log_times: Float[np.ndarray, "time"]) -> Float[np.ndarray, 
     )
     if not found.success:
         return np.full((len(log_times), *shape), np.nan)
-    return found.y.T.reshape(-1, *shape)
+    return found.y.T.reshape(-1, *shape) / unit

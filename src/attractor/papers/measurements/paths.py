@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
 from attractor.geometry._lengths import cosines
 from attractor.papers.claim import Measurement
+from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.training import Trajectory
 from attractor.training.paths import regularization_path
 
@@ -54,11 +56,26 @@ def path(
 
 
 def distance_of_path(run: Trajectory, direction: Float[np.ndarray, "d e"]) -> Measurement:
-    """``1 - cos`` of the angle between the path at its last radius and a direction."""
+    """``1 - cos`` of the angle between the path and a direction, at the last radius."""
     distances = 1 - cosines(run.data["W"].to_numpy()[0, 0], direction)
     details = {
         "radii": run.steps.tolist(),
         "1 - cos at these": distances.tolist(),
         "optimality": float(run.data["optimality"].max()),
     }
-    return Measurement(float(distances[-1]), len(run.data["seed"]), details)
+    return end_of_path(distances, len(run.data["seed"]), details)
+
+
+def end_of_path(
+    distances: Float[np.ndarray, "radius"], checked: int, details: Mapping[str, Any], **other: Any
+) -> Measurement:
+    """A distance of a path at its last radius, with an interval down to where longer ones may come.
+
+    Args:
+        distances: At ``RADII``. In the end they fall like one over the radius at least, so that all
+            further decades together bring less than the last one did.
+        checked: How many items it is taken over.
+        details: Other numbers.
+        **other: Other arguments of ``where_it_ends``.
+    """
+    return where_it_ends(distances[-3:], checked, details, ahead=1.0, **other)

@@ -28,13 +28,18 @@ from attractor.papers.joint_hypotheses import (
     supports,
 )
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.measurements.paths import RADII, path
+from attractor.papers.measurements.paths import RADII, end_of_path, path
 from attractor.papers.once import once_a_case
 from attractor.papers.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)
+
+_TOLD_APART = 10.0
+"""Radius times the slack of a label from which on attention leaves it out.
+
+With the head's radius the square of that of the prompt, its loss is smaller by the exponential."""
 
 
 def _contrast(
@@ -139,7 +144,10 @@ def at_fixed_ratio(case: Case, seed: int) -> Trajectory | None:
 
 
 def distance_of_both(run: Trajectory | None, case: Case, direction: np.ndarray) -> Measurement:
-    """The larger ``1 - cos``, of attention with a direction and of the head with its own."""
+    """The larger ``1 - cos``, of attention with a direction and of the head with its own.
+
+    A label beyond the margin by little is told from those at it only at large radii.
+    """
     if run is None:
         return Measurement(np.nan, checked=0)
     W = run.data["W"].to_numpy()[0, 0]
@@ -151,7 +159,18 @@ def distance_of_both(run: Trajectory | None, case: Case, direction: np.ndarray) 
         "1 - cos of the head": head.tolist(),
         "optimality": float(run.data["optimality"].max()),
     }
-    return Measurement(float(max(attention[-1], head[-1])), 1, details)
+    slack = least_slack(case)
+    if np.isfinite(slack):
+        details["least slack of labels beyond the margin"] = slack
+    begun = RADII[-1] * slack >= _TOLD_APART
+    return end_of_path(np.maximum(attention, head), 1, details, begun=begun)
+
+
+def least_slack(case: Case) -> float:
+    """By how much of the label margin labels are beyond it, at least; infinite where none is."""
+    solution = label_solution(case)
+    slacks = solution.problem.margins(solution.W) - 1
+    return float(slacks[~supports(case).ravel()].min(initial=np.inf))
 
 
 JOINT_PATH = CLAIMS.claim(

@@ -14,6 +14,7 @@ from attractor.next_token.linear import (
     train_linear,
 )
 from attractor.papers.claim import Comparison, Exponent, Measurement
+from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import (
     ASSUMPTIONS,
@@ -28,13 +29,19 @@ from attractor.papers.once import once_a_case
 from attractor.training import gradient_descent
 
 _LEARNING_RATE = 0.5
+_THIRDS = np.geomspace(*DECADES[-2:], 4).round().astype(int)
+"""Ends of the thirds of the last decade of steps."""
+_BEGUN = 100.0
+"""Steps, times their length and the frequency of the rarest pair of context and follower, from
+which on all of them are learned; before, the loss falls as if the rarest were not there."""
 
 
 @once_a_case
 def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
     contexts = decoder_contexts(case, seed)
     descent = gradient_descent(_LEARNING_RATE)
-    return train_linear(contexts, descent, steps=DECADES[-1], record=DECADES, weights="all")
+    record = np.union1d(DECADES, _THIRDS)
+    return train_linear(contexts, descent, steps=DECADES[-1], record=record, weights="all")
 
 
 def _decoders(case: CorpusCase, seed: int) -> list[Float[np.ndarray, "V d"]]:
@@ -62,17 +69,30 @@ DESCENT_DIRECTION = LINEAR_CLAIMS.claim(
 
 
 def _off_exponent(case: CorpusCase, seed: int, exponent: Exponent) -> Measurement:
-    """The distance of the exponent of the excess loss in the last decade of steps from another."""
+    """The distance of the exponent of the excess loss in the last decade of steps from another.
+
+    Its interval is that of the exponents of the thirds of the decade.
+    """
+    contexts = decoder_contexts(case, seed)
     found = measure_linear(_run(case, seed), decoder_solution(case, seed)).isel(instance=0, seed=0)
-    excess, norm = (found[name].to_numpy() for name in ("excess_loss", "norm"))
-    slope = float(np.log(excess[-1] / excess[-2]) / np.log(DECADES[-1] / DECADES[-2]))
+    at = found.sel(step=_THIRDS)
+    excess, norm = (at[name].to_numpy() for name in ("excess_loss", "norm"))
+    slopes = np.diff(np.log(excess)) / np.diff(np.log(_THIRDS))
+    slope = float(np.log(excess[-1] / excess[0]) / np.log(_THIRDS[-1] / _THIRDS[0]))
+    shares = contexts.frequencies[:, None] * contexts.probabilities
+    seen = float(_LEARNING_RATE * DECADES[-1] * shares[shares > 0].min())
     details = {
         "exponent": slope,
+        "exponents in thirds of the decade": slopes.tolist(),
+        "steps in units of the rarest pair": seen,
         "loss above the entropy": float(excess[-1]),
-        "entropy": float(decoder_contexts(case, seed).entropy),
-        "norm after 2,000 and 20,000 steps": [float(norm[-2]), float(norm[-1])],
+        "entropy": float(contexts.entropy),
+        "norm after 2,000 and 20,000 steps": [float(norm[0]), float(norm[-1])],
     }
-    return Measurement(abs(slope - exponent), 1, details)
+    off = abs(slope - exponent)
+    end = where_it_ends(abs(slopes - exponent), begun=seen >= _BEGUN)
+    assert end.interval is not None
+    return Measurement(off, 1, {**end.details, **details}, (min(end.interval[0], off), off))
 
 
 DESCENT_LOSS = LINEAR_CLAIMS.claim(

@@ -112,6 +112,8 @@ def _projected(vectors: np.ndarray, width: int, random: np.random.Generator) -> 
 def _infeasible(case: Case, seed: int, width: int) -> Measurement:
     """Number of selections without a solution, of data projected to a dimension."""
     tokens, index = case.tokens, _selections(case, seed)
+    if not width:  # all scores are zero there, and in some row there is a choice
+        return Measurement(float(len(index)), len(index))
     random = np.random.default_rng([seed, 71])
     arrays = (
         _projected(tokens.keys, width, random),

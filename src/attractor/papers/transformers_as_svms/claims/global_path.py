@@ -11,7 +11,7 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims import global_path as prompt
 from attractor.papers.measurements.margin_ratios import margin_ratios
-from attractor.papers.measurements.paths import path
+from attractor.papers.measurements.paths import end_of_path, path
 from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     SMALL,
@@ -64,7 +64,7 @@ def _short_of(case: Case, seed: int, geometry: Geometry) -> Measurement:
         "margin ratios at these": ratios.tolist(),
         "optimality": float(run.data["optimality"].max()),
     }
-    return Measurement(float(1 - ratios[-1]), 1, details)
+    return end_of_path(1 - ratios, 1, details)
 
 
 _IN_OWN_NORM = Comparison[Case, Geometry](

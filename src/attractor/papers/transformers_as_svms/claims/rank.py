@@ -38,13 +38,17 @@ def _beyond(case: Case, seed: int, rank: int) -> Measurement:
 
 
 def _off(case: Case, seed: int, rank: int) -> Measurement:
-    """The difference of the nuclear solution's certified rank from one, over the most possible."""
+    """The difference of the nuclear solution's certified rank from one, over the most possible.
+
+    Only where there is one solution: of several others may have other ranks.
+    """
     solution, full = case.solution(Nuclear()), _full(case)
     evidence = solution.rank_evidence
     assert evidence is not None
     problem = solution.problem
     details = {
         "certified rank": int(evidence.rank),
+        "nuclear solution": str(solution.uniqueness),
         "rank of the Frobenius solution": int(case.solution().rank),
         "most there can be": full,
     }
@@ -52,7 +56,7 @@ def _off(case: Case, seed: int, rank: int) -> Measurement:
         stopped = MarginProblem(problem.left[None], problem.right[None])
         words = f"singular values above 1e-7 at an accuracy of {_STOPPED:g}"
         details[words] = int(ranks_when_stopped(stopped, [_STOPPED])[0, 0])
-    certain = evidence.rank >= 0 and len(problem.bounds) > 0
+    certain = evidence.rank >= 0 and len(problem.bounds) > 0 and solution.uniqueness == "unique"
     return Measurement(abs(evidence.rank - rank) / full, int(certain), details)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from attractor.attention import ConcaveHead
 from attractor.files.case import Case
 from attractor.geometry._lengths import cosines
-from attractor.margin import Decomposition, decompose
+from attractor.margin import Decomposition, Solution, decompose
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
@@ -24,15 +24,23 @@ _LOG_TIMES = np.array([12.0, 24.0])
 
 
 @once_a_case
-def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition]:
-    """The end of the flow from zero, its late change, and both parts that its attention fixes."""
+def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition] | None:
+    """The end of the flow from zero, its late change, and both parts that its attention fixes.
+
+    None where the flow could not be followed.
+    """
     half, end = flow(case, _LOG_TIMES)
+    if not np.isfinite(end).all():
+        return None
     parts = decompose(case.tokens, case.tokens.scores(end), logarithmic=True)
     return end, end - half, parts
 
 
-def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
-    end, late, parts = _end(case)
+def _distance(case: Case, seed: int, direction: np.ndarray | None) -> Measurement:
+    found = _end(case)
+    if found is None:
+        return Measurement(np.nan, 0, {"gradient flow": "could not be followed to its end"})
+    end, late, parts = found
     kept = parts.selection.mask.sum(-1)
     details = {
         "tokens kept": kept.ravel().tolist(),
@@ -46,6 +54,22 @@ def _distance(case: Case, seed: int, direction: np.ndarray) -> Measurement:
     if parts.ambiguous.any() or parts.all_kept:
         return Measurement(np.nan, 0, details)
     return Measurement(float(1 - cosines(late, direction)), 1, details)
+
+
+def _direction(case: Case) -> Solution | None:
+    """The margin solution for the kept tokens, None without a flow."""
+    found = _end(case)
+    return None if found is None else found[2].directional
+
+
+def _right(case: Case, seed: int) -> np.ndarray | None:
+    solution = _direction(case)
+    return None if solution is None else solution.W
+
+
+def _one_fewer(case: Case, seed: int) -> np.ndarray | None:
+    solution = _direction(case)
+    return None if solution is None else drop_largest_multiplier(solution)
 
 
 def _case(seed: int, penalty: float, size: tuple[int, int, int] = SMALL) -> Case:
@@ -64,11 +88,11 @@ SEVERAL_TOKENS = CLAIMS.claim(
     contrast=Comparison(
         "1 - cos of what the flow adds late with the solution that keeps those tokens equal",
         _distance,
-        lambda case, seed: _end(case)[2].directional.W,
+        _right,
         "1 - cos of it with the same solution for one support token fewer",
-        lambda case, seed: drop_largest_multiplier(_end(case)[2].directional),
+        _one_fewer,
         bound=0.02,
-        reason="from t = e^12 to e^24; what is left of the beginning fades with the logarithm",
+        reason="from t = e^12 to e^24 in units of the data; the beginning fades with the logarithm",
     ),
     data=lambda seed: [
         _case(number, penalty) for number in range(seed, seed + 5) for penalty in (0.3, 0.5)
