@@ -31,8 +31,8 @@ from fuzzing.exact_point import feasible_near
 EPS = 2.0**-52
 STEP = 2.0**-1074
 MOST = sys.float_info.max
-_TIGHT = 1e-10
-"""Slack, relative to ``||a|| ||b|| ||W||``, of constraints that a point near W may be held at."""
+_TIGHT = (1e-12, 1e-10, 1e-8)
+"""Slacks, relative to ``||a|| ||b|| ||W||``, of constraints that points near W may be held at."""
 """Spacing of floats below the normal numbers."""
 WITNESS = 1e-9
 """Largest relative excess of the norm, or shortfall of a margin, of another solution."""
@@ -180,8 +180,8 @@ class Evidence:
         """The norm of a matrix that meets all constraints exactly; infinite where none is found."""
         if not any(self.short):
             return self.norm / self.stretch if self.stretch > 0 else CONTEXT.inf
-        slacks = zip(self.slacks, self.reach, strict=True)
-        tight = [j for j, (slack, reach) in enumerate(slacks) if abs(slack) <= _TIGHT * reach]
+        slacks = [*enumerate(zip(self.slacks, self.reach, strict=True))]
+        tight = [[j for j, (slack, reach) in slacks if abs(slack) <= t * reach] for t in _TIGHT]
         points = feasible_near(self.problem, self.answer.W, tight)
         norms = [matrix_norm(point, self.answer.family, self.answer.p) for point in points]
         return min(norms, default=CONTEXT.inf)

@@ -15,7 +15,7 @@ _BITS = 250
 _ROUNDS = 6
 
 
-def feasible_near(problem: Any, W: Any, tight: Sequence[int] = ()) -> list[Exact]:
+def feasible_near(problem: Any, W: Any, tight: Sequence[Sequence[int]] = ()) -> list[Exact]:
     """Matrices that meet them, but for their 250th digit; none where this finds none.
 
     W is moved by the least that makes equalities hold, and inequalities that it falls short of
@@ -26,9 +26,9 @@ def feasible_near(problem: Any, W: Any, tight: Sequence[int] = ()) -> list[Exact
     Args:
         problem: The constraints.
         W: A matrix that meets them but for rounding.
-        tight: Inequalities that hold with equality at a solution.
+        tight: Inequalities that may hold with equality at a solution, some at a time.
     """
-    found = [_moved(problem, W, ()), _moved(problem, W, tight), _aside(problem, W)]
+    found = [_aside(problem, W), *(_moved(problem, W, held) for held in ((), *tight))]
     return [one for one in found if one is not None]
 
 

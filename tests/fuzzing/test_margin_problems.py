@@ -168,6 +168,7 @@ def test_thousands_of_problems(tmp_path):
     [
         "known_optimum:18000000011:BlockSum('3l_inf[:,:by1]')",  # nearly dependent inequalities
         "near_parallel:18000000035:Schatten(p=3)",  # a shorter point on the edge of one
+        "near_parallel:18000000066:Lp(p=1.5)",
         "subnormal_bounds:18000000005:Lp(p=8)",  # a margin beyond the largest float
     ],
 )
