@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from attractor.analysis import Verdict
 from attractor.analysis.bias import BiasMatrix
-from attractor.analysis.bias.answer import MedianInterval, median_interval
+from attractor.analysis.bias.medians import MedianInterval, median_interval
 from attractor.checks import check_items
 from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attractor.analysis.bias.answer import MedianInterval
+from attractor.analysis.bias.medians import MedianInterval
 from attractor.records import Printed, finite_or_none, plain_table
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ import xarray as xr
 from hypothesis import given, settings, strategies as st
 
 from attractor.analysis.bias import median_interval
-from attractor.analysis.bias.answer import answer, smallest_sample
+from attractor.analysis.bias.answer import answer
+from attractor.analysis.bias.medians import smallest_sample
 
 COUNT = 12
 

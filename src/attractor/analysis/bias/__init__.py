@@ -1,7 +1,7 @@
 """The bias matrix: which optimizer maximizes the margin in which norm."""
 
 from attractor.analysis.bias._bias_matrix import bias_matrix
-from attractor.analysis.bias.answer import MedianInterval, NormAnswer, median_interval
+from attractor.analysis.bias.answer import NormAnswer
 from attractor.analysis.bias.bring_your_own import (
     as_method,
     load_geometry,
@@ -9,6 +9,7 @@ from attractor.analysis.bias.bring_your_own import (
     named_optimizer,
     which_norm,
 )
+from attractor.analysis.bias.medians import MedianInterval, median_interval
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
 from attractor.analysis.bias.tuned import Cell, TunedAnswer, TunedMatrix

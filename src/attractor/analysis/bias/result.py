@@ -16,11 +16,10 @@ from rich.table import Table
 
 from attractor.analysis.bias.answer import (
     ENOUGH,
-    MedianInterval,
     NormAnswer,
     answer,
-    median_interval,
 )
+from attractor.analysis.bias.medians import MedianInterval, median_interval
 from attractor.checks import check_choice, check_path
 from attractor.containers import read_netcdf
 from attractor.errors import FileFormatError, InvalidInputError, TrialStatus

@@ -22,11 +22,9 @@ from attractor.analysis.bias.answer import (
     NormAnswer,
     answer,
     at_tiny_gradients,
-    joint_confidence,
-    median_interval,
-    smallest_sample,
     still_moving,
 )
+from attractor.analysis.bias.medians import joint_confidence, median_interval, smallest_sample
 from attractor.analysis.bias.result import BiasMatrix, column_blocks
 from attractor.checks import check_choice
 from attractor.records import Described, Plotted, Printed, Rows, finite_or_none, plain_table
