@@ -245,8 +245,7 @@ _GROUPS = {
         large-prompt/averaged-exponent large-prompt/exponent-of-many-directions
         large-prompt/averaged-limit large-prompt/sample-complexity-exponent
         large-prompt/mixture-attention large-prompt/mixture-sensitivity
-        large-prompt/discrete-attention large-prompt/one-head-gap
-        large-prompt/linear-attention-gap""",
+        large-prompt/discrete-attention large-prompt/linear-attention-gap""",
     _nearly_equal_attention: "large-prompt/output-bias large-prompt/uniform-rate",
     _without_values: """
         large-prompt/sub-gaussian-output-concentration
@@ -300,6 +299,7 @@ _REASONS = {
         large-prompt/sub-gaussian-decay large-prompt/finite-opposite-heads
         large-prompt/two-heads-beat-one transformers-as-svms/smooth-gradient""",
     "none is known": """
+        large-prompt/one-head-gap
         max-margin/optimal-tokens-minimize-loss max-margin/least-loss-at-infinity
         max-margin/local-path max-margin/local-path-converse max-margin/local-path-elsewhere
         transformers-as-svms/feasible-when-wide transformers-as-svms/only-local-optima-attract

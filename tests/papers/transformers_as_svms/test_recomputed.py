@@ -156,7 +156,10 @@ def test_late_growth_where_several_tokens_are_kept(number):
     claim = get_claim("transformers-as-svms/several-tokens")
     case = claim.data(0)[number]
     X, z, y, v = arrays(case)
-    half, end = flow_from_zero(X, z, y, v, float(case.head.penalty), [12.0, 24.0])
+    # Times are in units of the longest key, less the mean of its row, and the longest query.
+    longest = [np.linalg.norm(x, axis=-1).max() for x in (X - X.mean(1, keepdims=True), z)]
+    times = np.array([12.0, 24.0]) - 2 * np.log(np.prod(longest))
+    half, end = flow_from_zero(X, z, y, v, float(case.head.penalty), times)
     logits = np.einsum("itd,de,ie->it", X, end, z)
     logs = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     kept = logs > np.log(1e-4)

@@ -335,7 +335,7 @@ def which_norm(
     Example:
         >>> import optax
         >>> import attractor as at
-        >>> tokens, head = at.datasets.unit_tokens(4, 5, 4, seeds=8)
+        >>> tokens, head = at.datasets.unit_tokens(4, 4, 8, seeds=8)
         >>> matrix = at.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
         >>> answer = matrix.answer("the optimizer")
         >>> answer.outcome, answer.norm

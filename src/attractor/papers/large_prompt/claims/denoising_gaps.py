@@ -62,7 +62,7 @@ def _missed_by_heads(case: HeadCase, seed: int, count: int) -> Measurement:
     """The least that so many heads miss, over score matrices found by descent, with best values."""
     weights, means, covariances = clusters(case)
     seen = _seen(case).points
-    unit = np.abs(case.U).max()  # of what descent moves, whose steps are absolute
+    unit = np.abs(case.U).max() or 1.0  # of what descent moves, whose steps are absolute
 
     def output(U: Float[np.ndarray, "d d"]) -> Outputs:
         a = seen @ U.T
