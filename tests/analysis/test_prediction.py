@@ -8,6 +8,7 @@ import xarray as xr
 import attractor as at
 from attractor.analysis.prediction import predicted_problem
 from attractor.analysis.trained import what_was_trained, with_instances
+from attractor.geometry import get_geometry
 from attractor.papers.max_margin.data import joint_training
 from attractor.report.words import verdict_sentences
 from attractor.selection import Selection
@@ -28,12 +29,12 @@ def with_third_token(height):
 
 
 def predict(
-    tokens, index=KEPT, head=HEAD, *, head_trained=True, loss="logistic", geometry=at.Frobenius()
+    tokens, index=KEPT, head=HEAD, *, head_trained=True, loss="logistic", geometry="frobenius"
 ):
     tokens = with_instances(tokens)
     trained = what_was_trained(tokens, head, loss, head_trained=head_trained)
     selection = Selection.from_index(tokens, np.array([index]))
-    return predicted_problem(tokens, selection, trained, geometry)
+    return predicted_problem(tokens, selection, trained, get_geometry(geometry))
 
 
 def changed(run, **attributes):
@@ -151,7 +152,7 @@ def test_labels_too_near_the_margin_to_tell_are_named():
     for height in (1.0, 1 + 1e-12, 1 + 5e-9, 1 + 1e-5):
         assert "leaves it open" not in predict(with_third_token(height)).why[0]
     assert predict(with_third_token(1 + 1e-12)).kind == ["relaxed margin problem"]
-    power = at.Lp(1.5)
+    power = "l_1.5"
     for height in (1.0, 1 + 1e-5):
         assert "leaves it open" not in predict(with_third_token(height), geometry=power).why[0]
     found = predict(with_third_token(1 + 5e-9), geometry=power)
