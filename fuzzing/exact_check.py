@@ -30,10 +30,10 @@ from fuzzing.exact_point import feasible_near
 
 EPS = 2.0**-52
 STEP = 2.0**-1074
+"""Spacing of floats below the normal numbers."""
 MOST = sys.float_info.max
 _TIGHT = (1e-12, 1e-10, 1e-8)
 """Slacks, relative to ``||a|| ||b|| ||W||``, of constraints that points near W may be held at."""
-"""Spacing of floats below the normal numbers."""
 WITNESS = 1e-9
 """Largest relative excess of the norm, or shortfall of a margin, of another solution."""
 APART = 1e-4

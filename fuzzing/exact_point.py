@@ -28,11 +28,23 @@ def feasible_near(problem: Any, W: Any, tight: Sequence[Sequence[int]] = ()) -> 
         W: A matrix that meets them but for rounding.
         tight: Inequalities that may hold with equality at a solution, some at a time.
     """
-    found = [_aside(problem, W), *(_moved(problem, W, held) for held in ((), *tight))]
+    rows = [
+        [Fraction(a) * Fraction(b) for a in left for b in right]
+        for left, right in zip(problem.left.tolist(), problem.right.tolist(), strict=True)
+    ]
+    bounds = [Fraction(c) for c in problem.bounds.tolist()]
+    held = dict.fromkeys([(), *map(tuple, tight)])  # each once
+    found = [
+        _aside(problem, W, rows, bounds),
+        *(_moved(problem, W, rows, bounds, some) for some in held),
+    ]
     return [one for one in found if one is not None]
 
 
-def _aside(problem: Any, W: Any) -> Exact | None:
+_Rows = list[list[Fraction]]
+
+
+def _aside(problem: Any, W: Any, rows: _Rows, bounds: list[Fraction]) -> Exact | None:
     """W moved into the inside of inequalities; None where there are equalities, or no inside."""
     A = np.einsum("nd,ne->nde", problem.left, problem.right).reshape(len(problem.bounds), -1)
     sizes = np.abs(A).max(1, initial=0)
@@ -50,11 +62,6 @@ def _aside(problem: Any, W: Any) -> Exact | None:
         return None
     start = [Fraction(w) for w in W.ravel().tolist()]
     along = [Fraction(x) for x in direction.x[:n].tolist()]
-    rows = [
-        [Fraction(a) * Fraction(b) for a in left for b in right]
-        for left, right in zip(problem.left.tolist(), problem.right.tolist(), strict=True)
-    ]
-    bounds = [Fraction(c) for c in problem.bounds.tolist()]
     length = Fraction(0)
     for row, bound in zip(rows, bounds, strict=True):
         short, rise = bound - _inner(row, start), _inner(row, along)
@@ -68,13 +75,10 @@ def _aside(problem: Any, W: Any) -> Exact | None:
     return _rounded(x, W.shape)
 
 
-def _moved(problem: Any, W: Any, tight: Sequence[int]) -> Exact | None:
+def _moved(
+    problem: Any, W: Any, constraints: _Rows, bounds: list[Fraction], tight: Sequence[int]
+) -> Exact | None:
     """W moved by the least onto equalities, those that are tight, and what it falls short of."""
-    constraints = [
-        [Fraction(a) * Fraction(b) for a in left for b in right]
-        for left, right in zip(problem.left.tolist(), problem.right.tolist(), strict=True)
-    ]
-    bounds = [Fraction(c) for c in problem.bounds.tolist()]
     held = problem.equality.tolist()
     curable = [c > 0 and not h and problem.scalable for c, h in zip(bounds, held, strict=True)]
     start = [Fraction(w) for w in W.ravel().tolist()]
