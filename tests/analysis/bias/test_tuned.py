@@ -91,6 +91,19 @@ def test_several_norms_at_different_settings_are_said(tuned):
     assert found.settings == {"frobenius": ["0.03"], "l_inf": ["0.1"]}
 
 
+def test_decay_is_said_once(tuned):
+    data = tuned.data.copy(deep=True)
+    for name in ("margin_ratio", "margin_ratio_halfway"):  # at rest, short of one
+        data[name].loc[{"norm": "frobenius"}] = 0.5
+        data[name].loc[{"norm": "l_inf"}] = 0.9
+        data[name].loc[{"norm": "l_inf", "optimizer": "sign, step 0.03"}] = 0.98
+    data["moves_without_gradient"][:] = True
+    found = TunedMatrix(BiasMatrix(data)).answer("sign")
+    assert found.outcome == "none of these"
+    assert found.reason.count("as weight decay does") == 1
+    assert found.remedy == "Take the decay out to see its norm"
+
+
 def test_a_setting_is_the_run_at_that_step_alone(tuned):
     method = load_method("sign", learning_rate=0.1)
     alone = bias_matrix(

@@ -258,6 +258,8 @@ class TunedMatrix(Plotted, Printed):
             return found
         if found.outcome != MAXIMIZES:
             found = replace(found, remedy=remedy, enough_data_sets=0)
+        if said in found.reason:  # as the answer at the best setting has it
+            return found
         return replace(found, reason=f"{found.reason}; {said}")
 
     def _answer(self, method: str, answers: dict[str, NormAnswer], best: Cell) -> TunedAnswer:
