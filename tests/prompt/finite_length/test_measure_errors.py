@@ -194,6 +194,24 @@ def test_two_tokens_of_a_density_by_quadrature():
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
+@pytest.mark.parametrize("law", [Rademacher(1), Empirical([[1.0], [-1.0]])])
+@pytest.mark.parametrize("score", [0.5, 2.0, 8.0, 12.0, 15.0, 20.0, 32.0, 45.0, 48.0, 50.0])
+def test_two_values_by_binomial_sums_however_far_apart_their_scores(law, score):
+    # From scores of 20 on the limit rounds to the larger value, and one contour to zero.
+    lengths = [2, 5, 10]
+    expected = []
+    with mpmath.workdps(80):
+        limit, odds = mpmath.tanh(score), mpmath.exp(2 * mpmath.mpf(score))
+        for length in lengths:
+            counts = range(length + 1)
+            outputs = [(k * odds - (length - k)) / (k * odds + length - k) for k in counts]
+            shares = [mpmath.binomial(length, k) / mpmath.mpf(2) ** length for k in counts]
+            pairs = zip(shares, outputs, strict=True)
+            expected.append(float(sum(p * (y - limit) ** 2 for p, y in pairs)))
+    found = measure_output_error(law, AttentionHead([[score]], [[1.0]]), [1.0], lengths)
+    np.testing.assert_allclose(found, expected, 1e-9)
+
+
 LAWS = {
     "signs": Rademacher(3, 0.9),
     "uniform": Uniform(1.4, 3),

@@ -162,8 +162,10 @@ class Powers:
         terms[..., 0] /= 2
         poles = np.array([k for k in _WHOLE if k >= power and not (vanishing and k == 1)])
         beside = np.abs(self.slopes[:, None] - poles).min(-1, initial=np.inf) < self.gap - 1e-9
+        # Rounding errors are those of what a moment is a difference of.
+        lost = moments.around * np.abs(self._gamma * rising * (step / math.pi))
         with np.errstate(divide="ignore"):
-            sizes = np.log(np.sqrt((np.abs(terms) ** 2).sum(0)).sum(-1))
+            sizes = np.log(np.sqrt((np.abs(terms) ** 2).sum(0) + lost**2).sum(-1))
         exponents = moments.log_scale[:, None] + np.multiply.outer(self.slopes, log_times)
         within = np.where(beside[:, None], np.inf, sizes[:, None] + exponents)
         chosen = within.argmin(0)
@@ -206,12 +208,14 @@ class Moments(NamedTuple):
         values: At all places.
         log_scale_at_whole: By whole power.
         at_whole: At whole powers.
+        around: Sizes of the two numbers that the values are differences of, where they are.
     """
 
     log_scale: Float[np.ndarray, "slope"]
     values: Complex[np.ndarray, "p slope frequency"]
     log_scale_at_whole: Float[np.ndarray, "whole"]
     at_whole: Float[np.ndarray, "p whole"]
+    around: Float[np.ndarray, "slope frequency"] | float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
