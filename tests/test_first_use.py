@@ -36,38 +36,6 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name):
     assert not hasattr(package, "__wrapped__")
 
 
-def test_a_former_name_still_does_with_a_warning():
-    from attractor import files, papers
-
-    with pytest.warns(DeprecationWarning, match="files.LoadedCorpus is now called CorpusCase"):
-        assert files.LoadedCorpus is files.CorpusCase
-    with pytest.warns(DeprecationWarning, match="papers.DataKind is now called DATA_SETS"):
-        assert papers.DataKind.CORPUS is papers.CorpusCase
-    assert "LoadedCorpus" not in dir(files)
-
-
-@pytest.mark.parametrize(
-    ("package", "former", "now"),
-    [
-        ("attractor", "in_moving_gauge", "with_rescaled_state"),
-        ("attractor.training", "in_moving_gauge", "with_rescaled_state"),
-        ("attractor.training.optimizers", "in_moving_gauge", "with_rescaled_state"),
-        ("attractor.next_token", "Drawn", "RandomCorpus"),
-        ("attractor.next_token.linear", "Contexts", "EmbeddedContexts"),
-        ("attractor.prompt", "Head", "AttentionHead"),
-        ("attractor.plots", "look", "line_style"),
-        ("attractor.plots", "ordered_looks", "ordered_line_styles"),
-    ],
-)
-def test_names_that_changed(package, former, now):
-    package = importlib.import_module(package)
-    with pytest.warns(DeprecationWarning, match=f"{former} is now called {now}") as warned:
-        found = getattr(package, former)
-    assert found is getattr(package, now)
-    assert warned[0].filename == __file__
-    assert former not in dir(package)
-
-
 def test_what_is_not_used_is_not_loaded():
     code = (
         "import sys, attractor.analysis, attractor.files, attractor.report; "

@@ -7,7 +7,7 @@ import attractor
 
 SOURCE = Path(attractor.__file__).parent
 ROOMS = [
-    "version", "errors", "former_names", "visible", "settings", "first_use", "checks", "loaded",
+    "version", "errors", "visible", "settings", "first_use", "checks", "loaded",
     "memory", "blas", "precision", "randomness", "storage", "containers", "progress", "threads",
     "machine", "records", "geometry", "tokens", "attention", "selection", "margin", "training",
     "provenance", "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets",

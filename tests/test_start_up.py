@@ -23,7 +23,6 @@ INTERNAL = {
     "cli",
     "containers",
     "first_use",
-    "former_names",
     "loaded",
     "memory",
     "public",

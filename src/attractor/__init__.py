@@ -53,8 +53,6 @@ _SUBMODULES = (
     "torch",
     "training",
 )
-_RENAMED = {"in_moving_gauge": "with_rescaled_state"}
-"""New names by former ones."""
 
 
 def __getattr__(name: str) -> Any:
@@ -67,10 +65,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"attractor.{name}")
     if name == "__all__":
         return sorted(_module_of())
-    if name in _RENAMED:
-        from attractor.former_names import by_former_name
-
-        return by_former_name("attractor", name, _RENAMED[name])
     if name.startswith("__") or name not in _module_of():
         words = f"module 'attractor' has no attribute {name!r}{_elsewhere(name)}"
         raise AttributeError(words, name=name)

@@ -10,7 +10,7 @@ import importlib.util
 import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +19,6 @@ from attractor.settings import public_in_own_settings
 
 def import_on_first_use(
     package: str,
-    renamed: Mapping[str, str] = {},
     prepare: Callable[[Any], Any] = lambda value: value,
 ) -> None:
     """Makes a package import the names in its ``__init__.py`` when they are first used.
@@ -31,23 +30,17 @@ def import_on_first_use(
 
     Args:
         package: ``__name__`` of the package.
-        renamed: New names by former ones, which still do, with a warning.
         prepare: Applied to the object of a name before it is returned.
     """
     sys.modules[package].__class__ = _Package
-    sys.modules[package].__dict__.update(_renamed=renamed, _prepare=prepare)
+    sys.modules[package].__dict__.update(_prepare=prepare)
 
 
 class _Package(ModuleType):
     __all__: list[str]
-    _renamed: Mapping[str, str]
     _prepare: Callable[[Any], Any]
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._renamed:
-            from attractor.former_names import by_former_name
-
-            return by_former_name(self.__name__, name, self._renamed[name])
         module = module_of(self.__name__).get(name)
         submodule = f"{self.__name__}.{name}"
         if name == "__all__":

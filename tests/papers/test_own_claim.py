@@ -12,9 +12,7 @@ from attractor.cli import app
 from attractor.errors import InvalidInputError
 from attractor.files import reading
 from attractor.papers import (
-    Contrast,
     Exponent,
-    Measurement,
     Outcome,
     all_claims,
     examine,
@@ -49,22 +47,6 @@ def test_a_counterexample_becomes_smaller(own):
     found = check_claim(wrong, [own["GraphCase"](edges)])
     assert found.outcome is Outcome.FAILS
     assert found.counterexample.case.edges.tolist() == [[0, 1], [1, 2]]
-
-
-@pytest.mark.parametrize(
-    ("further", "bound", "sense"),
-    [({"wrong_bound": 2.0}, 2.0, "<="), ({"wrong_sense": ">="}, 1.0, ">=")],
-)
-def test_a_tolerance_of_the_wrong_conclusions_own_still_does_with_a_warning(further, bound, sense):
-    def measure(case, seed):
-        return Measurement(0.0)
-
-    (name,) = further
-    with pytest.warns(DeprecationWarning, match=f"Contrast.{name} is deprecated") as warned:
-        contrast = Contrast("right", measure, "wrong", measure, 1.0, "exact", **further)
-    assert [one.filename for one in warned] == [__file__]
-    assert (contrast.conclusion.bound, contrast.conclusion.sense) == (1.0, "<=")
-    assert (contrast.control.bound, contrast.control.sense) == (bound, sense)
 
 
 def raising(error):

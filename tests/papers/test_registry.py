@@ -55,8 +55,3 @@ def test_unknown_name_suggests_near_ones(get):
 def test_unknown_paper_is_refused():
     with pytest.raises(InvalidInputError, match="transformers-as-svms"):
         all_claims("transformers")
-
-
-def test_a_former_name_of_a_figure_still_does():
-    with pytest.warns(DeprecationWarning, match="is now large-prompt/official-runs"):
-        assert get_figure("large-prompt/in-context-risk").name == "large-prompt/official-runs"

@@ -5,13 +5,6 @@ import attractor as at
 from attractor.errors import InvalidInputError
 
 
-def test_minus_one_is_the_last_with_a_warning(tokens, head):
-    run = at.train(tokens, head, at.gradient_descent(0.5), steps=4)
-    with pytest.warns(DeprecationWarning, match="step=None"):
-        last = run.W(-1)
-    np.testing.assert_array_equal(last, run.W())
-
-
 def test_minus_one_is_a_logarithm_of_a_time(tokens, head):
     flow = at.gradient_flow(tokens, head, log_time=3.0, record=[-1.0, 0.0, 3.0], weights="all")
     place = int(np.flatnonzero(flow.steps == -1.0)[0])

@@ -374,27 +374,15 @@ def test_it_can_be_tried_on_exact_gradients():
     assert made.settings == {"lr": 0.1, "p": 1.75, "normalize": True}
 
 
-def test_the_former_name_of_the_decay_does_with_a_warning():
-    weights = [model() for _ in range(4)]
-    words = "weight_decay of MirrorDescent is now called dual_weight_decay"
-    now = MirrorDescent(weights[0], 0.1, dual_weight_decay=0.2)
-    with pytest.warns(DeprecationWarning, match=words):
-        former = MirrorDescent(weights[1], 0.1, weight_decay=0.2)
-    with pytest.warns(DeprecationWarning, match=words):
-        grouped = MirrorDescent([{"params": weights[2], "weight_decay": 0.2}], 0.1)
-    loaded, state = MirrorDescent(weights[3], 0.1), now.state_dict()
-    state["param_groups"][0]["weight_decay"] = state["param_groups"][0].pop("dual_weight_decay")
-    loaded.load_state_dict(state)
-    for optimizer, mine in zip((now, former, grouped, loaded), weights, strict=True):
-        assert "weight_decay" not in optimizer.param_groups[0]
-        descend(optimizer, mine)
-        assert same(mine, weights[0])
+def test_a_decay_of_the_weights_is_refused():
+    with pytest.raises(InvalidInputError, match=r"^weight_decay: .*dual_weight_decay"):
+        MirrorDescent([{"params": model(), "weight_decay": 0.2}], 0.1)
 
 
 def test_defaults_are_those_of_the_optax_optimizer():
     mine = inspect.signature(MirrorDescent).parameters
     other = inspect.signature(attractor.mirror_descent).parameters
-    shared = {*mine} & {*other} - {"weight_decay"}
+    shared = {*mine} & {*other}
     assert shared == {"p", "normalize", "momentum", "dual_weight_decay"}
     for name in shared:
         assert mine[name].default == other[name].default

@@ -49,12 +49,4 @@ if TYPE_CHECKING:
         save_tokens as save_tokens,
     )
 
-import_on_first_use(
-    __name__,
-    renamed={
-        "LoadedClassifiers": "ClassifierCase",
-        "LoadedCorpus": "CorpusCase",
-        "LoadedHead": "HeadCase",
-        "LoadedRegression": "RegressionCase",
-    },
-)
+import_on_first_use(__name__)

@@ -66,4 +66,4 @@ if TYPE_CHECKING:
         log_predictions as log_predictions,
     )
 
-import_on_first_use(__name__, renamed={"Drawn": "RandomCorpus"})
+import_on_first_use(__name__)

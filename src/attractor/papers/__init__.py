@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from attractor.files.head import HeadCase as HeadCase
     from attractor.files.in_context import InContextCase as InContextCase
     from attractor.files.regression import RegressionCase as RegressionCase
-    from attractor.papers._data_kind import DATA_SETS as DATA_SETS
     from attractor.papers._examine import (
         Finding as Finding,
         examine as examine,
@@ -47,4 +46,4 @@ if TYPE_CHECKING:
         all_statements as all_statements,
     )
 
-import_on_first_use(__name__, renamed={"DataKind": "DATA_SETS"})
+import_on_first_use(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -105,9 +104,6 @@ class Contrast(Generic[Data]):
         bound: The tolerance, of both.
         reason: Why this tolerance.
         sense: ``"<="`` or ``">="``: on which side of the tolerance the conclusion holds.
-        wrong_bound: Deprecated, to be removed: a tolerance of the wrong one's own. Make a ``Claim``
-            with a control of its own where right and wrong are not held to the same.
-        wrong_sense: The side likewise.
     """
 
     quantity: str
@@ -117,19 +113,6 @@ class Contrast(Generic[Data]):
     bound: float
     reason: str
     sense: Literal["<=", ">="] = "<="
-    wrong_bound: float | None = None
-    wrong_sense: Literal["<=", ">="] | None = None
-
-    def __post_init__(self) -> None:
-        """Warns of a wrong conclusion with a tolerance or a side of its own."""
-        for name in ("wrong_bound", "wrong_sense"):
-            if getattr(self, name) is not None:
-                warnings.warn(
-                    f"Contrast.{name} is deprecated and will be removed: give a Claim a control of "
-                    "its own",
-                    DeprecationWarning,
-                    stacklevel=3,  # who called the dataclass, whose own method calls this
-                )
 
     @property
     def conclusion(self) -> Conclusion[Data]:
@@ -139,9 +122,9 @@ class Contrast(Generic[Data]):
     @property
     def control(self) -> Conclusion[Data]:
         """The wrong conclusion, as a negative control."""
-        bound = self.bound if self.wrong_bound is None else self.wrong_bound
-        sense = self.wrong_sense or self.sense
-        return Conclusion(self.wrong_quantity, self.wrong_measure, bound, self.reason, sense)
+        return Conclusion(
+            self.wrong_quantity, self.wrong_measure, self.bound, self.reason, self.sense
+        )
 
 
 @dataclass(frozen=True)

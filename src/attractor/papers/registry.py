@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from attractor.checks import check_kinds, suggest
-from attractor.errors import InvalidInputError, warn_caller
+from attractor.errors import InvalidInputError
 from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
 from attractor.papers.paper import get_paper
@@ -32,8 +32,6 @@ PACKAGES = (
 """Where the papers' claims, figures and statements lie, in the order of the papers."""
 
 
-_FORMER_FIGURES = {"large-prompt/in-context-risk": "large-prompt/official-runs"}
-"""Figures that have another name now, by their former ones."""
 _REGISTERED: dict[str, Claim] = {}
 """Claims from outside of this library, by name."""
 
@@ -108,10 +106,6 @@ def get_figure(name: str) -> PaperFigure:
         InvalidInputError: If there is none of that name; suggests near ones.
     """
     check_kinds(name=(name, str))
-    if name in _FORMER_FIGURES:
-        now = _FORMER_FIGURES[name]
-        warn_caller(f"the figure {name} is now {now}", DeprecationWarning)
-        name = now
     return _named("figure", PaperFigure, name, {})
 
 

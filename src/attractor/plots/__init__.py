@@ -144,8 +144,4 @@ if TYPE_CHECKING:
         tuned_matrix_figure as tuned_matrix_figure,
     )
 
-import_on_first_use(
-    __name__,
-    renamed={"look": "line_style", "ordered_looks": "ordered_line_styles"},
-    prepare=with_checked_arguments,
-)
+import_on_first_use(__name__, prepare=with_checked_arguments)

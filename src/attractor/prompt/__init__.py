@@ -69,4 +69,4 @@ if TYPE_CHECKING:
         value_derivative as value_derivative,
     )
 
-import_on_first_use(__name__, renamed={"Head": "AttentionHead"})
+import_on_first_use(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Real
 
 from attractor.checks import as_number, shown
-from attractor.errors import InvalidInputError, TrialStatus, warn_caller
+from attractor.errors import InvalidInputError, TrialStatus
 from attractor.records.printed import Summary
 
 if TYPE_CHECKING:
@@ -82,9 +82,6 @@ class RecordedRun(Summary):
         found = np.flatnonzero(steps == number)
         if found.size:
             return int(found[0])
-        if number == -1 and self.axis != "logarithmic_time":  # of which it may be a value
-            warn_caller("step=-1 for the last record is now step=None", DeprecationWarning)
-            return len(steps) - 1
         nearest = steps[np.abs(steps - number).argmin()]
         raise InvalidInputError(
             "step",

@@ -18,8 +18,6 @@ from attractor.torch.wide_state import WideStateOptimizer, wide_type
 from attractor.training.optimizers.checks import check_mirror_exponent
 
 DUAL = "dual"
-_FORMER = "weight_decay"
-"""The former name of the decay, elsewhere that of a decay of the weights themselves."""
 CHUNK = 2**16
 """Entries of a piece."""
 
@@ -67,8 +65,6 @@ class MirrorDescent(WideStateOptimizer):
         momentum: float = 0.0,
         dual_weight_decay: float = 0.0,
         foreach: bool | None = None,
-        *,
-        weight_decay: float | None = None,
     ) -> None:
         """Takes parameters, or groups of them with settings of their own.
 
@@ -83,7 +79,6 @@ class MirrorDescent(WideStateOptimizer):
             foreach: Whether to work on all tensors of a group at once, which saves launches on
                 accelerators; one after the other saves memory traffic on processors. None chooses.
                 Both give the same but for the rounding of powers.
-            weight_decay: The former name of ``dual_weight_decay``.
 
         Raises:
             InvalidInputError: If a setting is out of its range, or a parameter is complex or
@@ -97,30 +92,16 @@ class MirrorDescent(WideStateOptimizer):
             "dual_weight_decay": dual_weight_decay,
             "foreach": foreach,
         }
-        if weight_decay is not None:
-            defaults = _renamed(defaults | {_FORMER: weight_decay})
         super().__init__(params, defaults)
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds a group of parameters, with settings of its own where it has any.
-
-        Raises:
-            InvalidInputError: If a setting is out of its range, or a parameter is complex or
-                sparse.
-        """
-        super().add_param_group(_renamed(param_group) if _FORMER in param_group else param_group)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes over a state, with the decay under its former name perhaps."""
-        super().__setstate__(state)
-        for group in self.param_groups:
-            if _FORMER in group:
-                group[self.decay] = group.pop(_FORMER)
 
     def _check_settings(self, group: dict[str, Any]) -> None:
         super()._check_settings(group)
         check_mirror_exponent(group["p"])
         check_flag("normalize", group["normalize"])
+        if "weight_decay" in group:
+            raise InvalidInputError(
+                "weight_decay", "mirror descent lets Y decay, not W", "Give dual_weight_decay"
+            )
         if group["foreach"] not in (None, True, False):
             raise InvalidInputError(
                 "foreach", f"{group['foreach']!r} is not known", "Give True, False or None"
@@ -180,17 +161,6 @@ class MirrorDescent(WideStateOptimizer):
                 PrecisionWarning,
                 stacklevel=2,
             )
-
-
-def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with the decay under its present name, and a warning."""
-    warnings.warn(
-        "weight_decay of MirrorDescent is now called dual_weight_decay",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    rest = {name: value for name, value in settings.items() if name != _FORMER}
-    return rest | {MirrorDescent.decay: settings[_FORMER]}
 
 
 def _alike(

@@ -44,4 +44,4 @@ if TYPE_CHECKING:
     )
     from attractor.training.trajectory import Trajectory as Trajectory
 
-import_on_first_use(__name__, renamed={"in_moving_gauge": "with_rescaled_state"})
+import_on_first_use(__name__)

@@ -251,14 +251,6 @@ def test_bad_input_is_refused_by_name(options, words):
         fit_rate(**arguments)
 
 
-def test_old_names_still_work_and_say_so():
-    rate = fit_rate(STEPS, 1 / STEPS)
-    with pytest.warns(DeprecationWarning, match="Rate.first"):
-        assert rate.first_step == int(rate.first)
-    with pytest.warns(DeprecationWarning, match="Rate.last"):
-        assert rate.last_step == 10_000
-
-
 @pytest.mark.parametrize(
     ("exponents", "slope", "interval"),
     [

@@ -86,12 +86,6 @@ def test_no_head_nearby_and_no_start_is_better(best):
     assert softmax_risk(TASK, best.blocks, LENGTH).risk == pytest.approx(best.risk, rel=1e-8)
 
 
-def test_a_seed_has_no_meaning_any_more():
-    with pytest.warns(DeprecationWarning, match="seed"):
-        found = softmax_optimum(RegressionTask(np.eye(1)), 6, seed=3)
-    assert found.risk == softmax_optimum(RegressionTask(np.eye(1)), 6).risk
-
-
 def test_scoring_labels_or_adding_inputs_makes_it_worse(best, simulate):
     simulation = simulate(TASK, LENGTH, 20_000, seed=0)
     squares = (simulation.softmax(best.blocks) - simulation.targets) ** 2

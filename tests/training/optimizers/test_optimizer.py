@@ -1,5 +1,3 @@
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -54,51 +52,6 @@ def test_declarations_are_checked():
         declare(optax.sgd(0.1), geometry=Frobenius(), gradient_scale="sign")
     with pytest.raises(InvalidInputError, match="weight_decay"):
         declare(optax.sgd(0.1), geometry=Frobenius(), weight_decay=-1)
-
-
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        ("magnitude", "absolute"),
-        ("direction", "global"),
-        ("leaf directions", "per_array"),
-        ("entry directions", "per_entry"),
-        ("scaled", "log_per_array"),
-        ("scaled entries", "log_per_entry"),
-    ],
-)
-def test_the_former_name_of_the_scale_of_gradients_still_does(former, now):
-    further: dict[str, Any] = {"reads": former, "geometry": Frobenius()}
-    words = f"reads='{former}' of (declare|Optimizer) is now called gradient_scale='{now}'"
-    with pytest.warns(DeprecationWarning, match=words) as warned:
-        declared = declare(optax.sgd(0.1), **further)
-        made = Optimizer(*optax.sgd(0.1), name="made", settings={}, **further)
-    assert declared.gradient_scale == made.gradient_scale == now
-    with pytest.warns(DeprecationWarning, match="reads is now called") as read:
-        assert made.reads == former
-    assert {one.filename for one in (*warned, *read)} == {__file__}
-
-
-@pytest.mark.parametrize(
-    "scales",
-    [
-        {"reads": "direction", "gradient_scale": "absolute"},  # which is the default
-        {"reads": "direction", "gradient_scale": "global"},
-    ],
-)
-def test_the_scale_of_gradients_is_given_by_one_name(scales):
-    with pytest.raises(InvalidInputError, match=r"^reads: it is the former name"):
-        declare(optax.sgd(0.1), geometry=Frobenius(), **scales)
-
-
-@pytest.mark.parametrize("scale", ["sign", ["direction"], None])
-def test_what_is_no_former_scale_is_refused(scale):
-    further: dict[str, Any] = {"reads": scale}
-    with (
-        pytest.warns(DeprecationWarning),
-        pytest.raises(InvalidInputError, match=r"^gradient_scale: .*log_per_array"),
-    ):
-        declare(optax.sgd(0.1), geometry=None, **further)
 
 
 @pytest.mark.parametrize("make", [declare, with_rescaled_state])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from attractor.checks import (
     check_steps,
     check_text,
 )
-from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Spectral
 from attractor.training import (
     Optimizer,
@@ -132,14 +130,6 @@ class Method:
         return Probe(decays, float(eps) if isinstance(eps, int | float) else 0.0)
 
     @property
-    def raised_from(self) -> str:
-        """Former name of ``setting_of``."""
-        warnings.warn(
-            "Method.raised_from is now called Method.setting_of", DeprecationWarning, stacklevel=2
-        )
-        return self.setting_of
-
-    @property
     def layer(self) -> Parameterization:
         """The parameterization itself."""
         return get_parameterization(self.parameterization)
@@ -156,9 +146,6 @@ class Method:
         """Step size and other settings, in words."""
         given = ", ".join(f"{key} = {value}" for key, value in self.optimizer.settings.items())
         return given.replace("learning_rate", "step").replace("_", " ")
-
-
-Method.__init__ = renamed_argument("raised_from", "setting_of", {})(Method.__init__)
 
 
 def standard_methods(size: str = "paper", steps: int = 6000) -> tuple[Method, ...]:

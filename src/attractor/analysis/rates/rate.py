@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,18 +99,6 @@ class Rate(Plotted, PlainText):
     def formula(self) -> str:
         """The law with the names of what is fitted, ``1 - correlation ~ step^a``."""
         return f"{self.quantity} ~ {self.law.formula.format(x=self.abscissa)}"
-
-    @property
-    def first_step(self) -> int:
-        """Old name of ``first``."""
-        warnings.warn("Rate.first_step is now Rate.first", DeprecationWarning, stacklevel=2)
-        return int(self.first) if math.isfinite(self.first) else 0
-
-    @property
-    def last_step(self) -> int:
-        """Old name of ``last``."""
-        warnings.warn("Rate.last_step is now Rate.last", DeprecationWarning, stacklevel=2)
-        return int(self.last) if math.isfinite(self.last) else 0
 
     @property
     def _quoted(self) -> Slope:

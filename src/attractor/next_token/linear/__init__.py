@@ -39,4 +39,4 @@ if TYPE_CHECKING:
     )
     from attractor.next_token.linear.trajectory import LinearTrajectory as LinearTrajectory
 
-import_on_first_use(__name__, renamed={"Contexts": "EmbeddedContexts"})
+import_on_first_use(__name__)

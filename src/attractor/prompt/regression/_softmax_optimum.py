@@ -12,7 +12,6 @@ from jaxtyping import Float
 from attractor.blas import single_blas_thread
 from attractor.checks import as_number, check_kinds
 from attractor.errors import InvalidInputError
-from attractor.former_names import dropped_arguments
 from attractor.prompt.regression._opposite_heads import small_score_optimum
 from attractor.prompt.regression._trained_limit import finite_prompt_limit
 from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
@@ -73,7 +72,6 @@ class _Scales(NamedTuple):
         return np.append(np.diag(body) if self.diagonal else body, beta)
 
 
-@dropped_arguments("seed", why="nothing is drawn")
 def softmax_optimum(task: RegressionTask, length: float) -> SoftmaxOptimum:
     """The best head of softmax attention for a length, among those with ``c = v = 0``.
 

@@ -69,5 +69,5 @@ __all__ = [
     "with_rescaled_state",
 ]
 
-# Optimizers are imported at once, as they register themselves; a former name is looked up here.
-import_on_first_use(__name__, renamed={"in_moving_gauge": "with_rescaled_state"})
+# Optimizers are imported at once, as they register themselves.
+import_on_first_use(__name__)

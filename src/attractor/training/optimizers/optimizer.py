@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -26,7 +25,6 @@ from attractor.attention.scaled import (
 )
 from attractor.checks import check_choice, check_function, check_kinds, check_text, shown
 from attractor.errors import InvalidInputError
-from attractor.former_names import renamed_argument
 from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
 from attractor.precision import as_plain
 from attractor.settings import with_own_settings
@@ -53,15 +51,6 @@ _READERS: dict[GradientScale, Callable[[PyTree], PyTree]] = {
     "log_per_array": lambda gradient: gradient,
     "log_per_entry": lambda gradient: gradient,
 }
-_FORMER_SCALES: dict[str, GradientScale] = {
-    "magnitude": "absolute",
-    "direction": "global",
-    "leaf directions": "per_array",
-    "entry directions": "per_entry",
-    "scaled": "log_per_array",
-    "scaled entries": "log_per_entry",
-}
-"""What ``gradient_scale`` says by what it said when it was called ``reads``."""
 
 SINGULAR_POWERS = (Schatten(1.5), Spectral())
 """Norms whose steps are powers of singular values, which are found for many matrices at once."""
@@ -131,7 +120,6 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     _remake: Callable[[Mapping[str, Any]], Optimizer]
     _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
-    @renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
     def __new__(
         cls,
         init: Any,
@@ -248,16 +236,6 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         }
 
     @property
-    def reads(self) -> str:
-        """Former name of ``gradient_scale``, with the former values."""
-        warnings.warn(
-            "Optimizer.reads is now called Optimizer.gradient_scale",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return next(old for old, new in _FORMER_SCALES.items() if new == self.gradient_scale)
-
-    @property
     def decays_weights(self) -> bool:
         """Whether a multiple of the parameters is added to the gradient."""
         return not is_zero(self.weight_decay)
@@ -310,7 +288,6 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         return rests
 
 
-@renamed_argument("reads", "gradient_scale", _FORMER_SCALES)
 def declare(
     transformation: optax.GradientTransformation | Callable[..., optax.GradientTransformation],
     *,
