@@ -35,7 +35,7 @@ COMMANDS = {
     "corpus": "corpus corpus.txt --train --steps 20 --out out",
     "prompt-length": "prompt-length head.npz --queries 20 --out out",
     "claims": "claims transformers-as-svms/rank --out out",
-    "figures": "figures large-prompt/gains --out out",
+    "figures": "figures large-prompt/gradients --out out",
     "demo": "demo --out out",
 }
 

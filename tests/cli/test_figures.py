@@ -33,7 +33,7 @@ def test_draws_a_figure_with_all_its_files_once(run_json, tmp_path):
         (("max-margin/global-and-lokal",), "name"),
         (("--of", "nobody"), "paper"),
         ((FIGURE, "--size", "huge"), "size"),
-        (("max-margin/random-data", "--as-published"), "as_published"),
+        (("max-margin/attention-sparsity", "--as-published"), "as_published"),
         ((FIGURE, "--all"), "NAME"),
         (("--of", "transformers-as-svms", "--data", "nowhere"), "data"),
         (("--data", "nowhere"), "data"),

@@ -24,7 +24,7 @@ from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT, made_by
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 
-FIGURE = "large-prompt/gains"
+FIGURE = "large-prompt/gradients"
 OF_DATA = next(name for name, figure in all_figures(None).items() if figure.takes)
 FILE, REPLACED, HELD, SHARED = "file", "replaced folder", "held folder", "shared folder"
 

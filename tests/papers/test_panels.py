@@ -48,22 +48,6 @@ def test_the_published_head_is_drawn_and_named_beside_the_probability(as_publish
     assert ("as published" in named) == as_published and "$p = 2$" in named
 
 
-def test_both_orders_of_limits_are_levels_of_the_first_panel():
-    along = ("length", "time")
-    rising = np.linspace(0.5, 2, 16).reshape(4, 4)
-    data = xr.Dataset(
-        {name: (along, rising) for name in ("b", "product", "balance", "risk")},
-        {"length": [64.0, 256.0, 1024.0, np.inf], "time": [0.1, 1.0, 10.0, 100.0]},
-        {"limit_of_long_prompts": 2.853, "limit_of_infinite_prompts": 1.4953},
-    )
-    first, *others = get_figure("large-prompt/order-of-limits").draw(data).axes
-    levels = {line.get_ydata()[0] for line in first.get_lines() if len(line.get_ydata()) == 2}
-    assert levels == {2.853, 1.4953}
-    words = {text.xy[1]: text.get_text() for text in first.texts if "infty" in text.get_text()}
-    assert words[2.853].startswith("$t") and words[1.4953].startswith("$L")
-    assert not any("infty" in text.get_text() for axes in others for text in axes.texts)
-
-
 @pytest.mark.parametrize("as_published", [False, True])
 def test_published_runs_are_read_beside_the_exact_ones(as_published):
     protocols = ["exact", "as published", "exact with eps"][: 1 + 2 * as_published]

@@ -53,7 +53,7 @@ EXAMPLES = {
         "attractor claims --data tokens.npz": 29,
         "attractor claims --of max-margin --out claims-report": 29,
     },
-    "figures": {"attractor figures max-margin/basins --out figures": 4},
+    "figures": {"attractor figures max-margin/global-and-local --out figures": 4},
     "compare": {"attractor compare report other-report": 3},
     "reproduce": {"attractor reproduce report/report.html --data tokens.npz": 6},
     "example": {"attractor example tokens tokens.npz": 1},

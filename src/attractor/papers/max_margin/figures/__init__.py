@@ -5,7 +5,6 @@ ORDER = (
     "three_sequences",
     "joint_training",
     "losses_and_score_gaps",
-    "random_data",
+    "attention_sparsity",
     "vision_transformer",
-    "basins",
 )

@@ -6,7 +6,6 @@ ORDER = (
     "entry_paths",
     "joint_probabilities",
     "joint_paths",
-    "key_query",
     "text_generalization",
     "text_selection",
     "attended_words",

@@ -3,11 +3,6 @@
 ORDER = (
     "collocations_and_orders",
     "training",
-    "rates",
-    "generalization",
-    "assumptions",
-    "optimizers",
-    "sizes",
     "mechanics_global",
     "mechanics_local",
     "linear_two_dimensional",

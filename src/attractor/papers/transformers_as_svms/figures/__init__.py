@@ -10,6 +10,4 @@ ORDER = (
     "key_query_width",
     "several_tokens",
     "concave_head",
-    "sequences",
-    "margins_and_sample_size",
 )
