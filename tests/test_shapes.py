@@ -68,9 +68,6 @@ for geometry in (at.Frobenius(), at.Nuclear(), at.Schatten(1.5), at.Lp(1), at.Lp
     for one in solutions:
         repr(one), one.to_xarray(), one.rank, one.rank_evidence, one.conflict
         one.uniqueness, one.other_solution
-        sensitivity = one.sensitivity()
-        repr(sensitivity), sensitivity.to_xarray(), sensitivity.differentiable
-    single.sensitivity().total_in_keys(0)
     at.solve([contradiction, contradiction, problem[0]], geometry)
     parts = at.decompose(ragged, np.where(pair.mask, 0.5, 0.0), geometry, selection=pair)
     repr(parts), parts.to_xarray(), parts.predict(3.0), parts.correlation(np.ones((5, 6)))
@@ -124,7 +121,7 @@ PROMPT = """
 from attractor import prompt as pr
 
 U, V, z, x = (rng.normal(size=size) for size in ((3, 2), (4, 3), (5, 2), (6, 3)))
-layer, gaussian = pr.Head(U, V), pr.Gaussian.isotropic(3)
+layer, gaussian = pr.AttentionHead(U, V), pr.Gaussian.isotropic(3)
 for law in (gaussian, pr.Mixture(np.ones(2), [gaussian, pr.Sphere(3, 1.0)]),
             pr.Empirical(x, np.ones(6), np.arange(6) < 4),
             pr.Product([pr.Rademacher(1), pr.Uniform(1.0, 2)]), pr.StudentT(5.0, 3)):

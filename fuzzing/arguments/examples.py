@@ -154,7 +154,6 @@ CERTIFIED_CONCENTRATION = Lazy(lambda: prompt.certified_concentration(SOLUTION_O
 WEIGHTS = Lazy(lambda: np.full((2, 1, 3), 1 / 3))
 CONE = Lazy(lambda: at.attracting_cone(TOKENS.value, HEAD.value, SELECTION.value))
 DECOMPOSITION = Lazy(lambda: at.decompose(TOKENS.value, WEIGHTS.value))
-SENSITIVITY = Lazy(lambda: SOLUTION.value.sensitivity())
 RATES = Lazy(lambda: rates.fit_rates(VERDICT.value))
 LAW = Lazy(lambda: rates.fit_rate(np.arange(1, 101), 1.0 / np.arange(1, 101)[None]).law)
 SEVERAL = Lazy(lambda: unit_tokens(2, 3, 3, seeds=6))

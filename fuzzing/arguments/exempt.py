@@ -148,7 +148,6 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.margin.LocalOptimality",
         "attractor.margin.RateRatioDirection",
         "attractor.margin.SelectionCensus",
-        "attractor.margin.Sensitivity",
         "attractor.margin.SeveralSolution",
         "attractor.margin.Solution",
         "attractor.margin.Task",

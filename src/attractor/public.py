@@ -70,7 +70,6 @@ from attractor.margin import (
     MarginProblem as MarginProblem,
     RateRatioDirection as RateRatioDirection,
     SelectionCensus as SelectionCensus,
-    Sensitivity as Sensitivity,
     SeveralSolution as SeveralSolution,
     Solution as Solution,
     attracting_cone as attracting_cone,

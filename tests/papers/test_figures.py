@@ -24,8 +24,6 @@ LONG = (
     "next-token/training",
     "next-token/linear-two-dimensional",
     "large-prompt/official-runs",
-    "large-prompt/trained-products",
-    "large-prompt/softmax-norms",
     "large-prompt/flows",
     "large-prompt/trained-models",
     "mirror-descent/text-generalization",

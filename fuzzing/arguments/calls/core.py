@@ -134,7 +134,6 @@ def _margin() -> Iterator[Call]:
         at.Decomposition.closed_form_correlation, self=ex.DECOMPOSITION, W=0 * ex.W, **MEASURED
     )
     yield Call(at.Decomposition.predict, self=ex.DECOMPOSITION, norm=2.0, **MEASURED)
-    yield Call(at.Sensitivity.total_in_keys, self=ex.SENSITIVITY, query_positions=0)
     undefined = {"nan": True}  # where a row has no support token
     yield Call(at.attracting_cone, **scored, **undefined)
     yield Call(at.check_local_optimality, **scored, **undefined)

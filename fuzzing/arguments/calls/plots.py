@@ -42,7 +42,6 @@ COUNTS = Lazy(
 RATE = Lazy(lambda: rates.fit_rate(STEPS, 1.0 / STEPS[None] ** np.ones((3, 1))))
 CHECKS = Lazy(lambda: ex.STRUCTURE.value.assumptions)
 COMPARED = Lazy(lambda: analysis.compare_geometries(ex.PROBLEM_OF_ONE.value, [at.Frobenius()]))
-SENSITIVE = Lazy(lambda: ex.SOLUTION_OF_ONE.value.sensitivity().to_xarray())
 AVERAGES = Lazy(lambda: sweeps.average_trials(RESULTS.value, "margin", ["n", "d"]))
 AUDITED = Lazy(lambda: ex.AUDIT.value.data)
 MARKED = Lazy(lambda: attention_examples(ex.PLANTED_HEADS.value, AUDITED.value, [(1, 0)]))
@@ -167,8 +166,6 @@ def _of_runs() -> Iterator[Call]:
 def _of_data_sets() -> Iterator[Call]:
     yield Call(plots.attention_figure, before=WEIGHTS, after=WEIGHTS, predicted=CHOSEN)
     yield Call(plots.attention_map, axes=AXES, weights=WEIGHTS, predicted=CHOSEN)
-    yield Call(plots.sensitivity_figure, data=SENSITIVE)
-    yield Call(plots.sensitivity_map, axes=AXES, data=SENSITIVE)
     yield Call(plots.geometries_figure, data=COMPARED)
     ratios, matrix = Lazy(lambda: COMPARED.value["margin_ratio"]), Lazy(lambda: COMPARED.value["W"])
     yield Call(plots.margin_ratio_matrix, axes=AXES, ratios=ratios)

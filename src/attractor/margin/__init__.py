@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         rate_ratio_direction as rate_ratio_direction,
     )
     from attractor.margin.relaxed import relaxed_problem as relaxed_problem
-    from attractor.margin.sensitivity import Sensitivity as Sensitivity
     from attractor.margin.several import (
         SeveralSolution as SeveralSolution,
         solve_several as solve_several,

@@ -24,8 +24,6 @@ from attractor.records import Plotted, Rows, Summary
 if TYPE_CHECKING:
     import xarray as xr
 
-    from attractor.margin.sensitivity import Sensitivity
-
 
 _CONTRADICTORY = (Status.INFEASIBLE, Status.OUT_OF_REACH)
 
@@ -229,12 +227,6 @@ class Solution(Plotted, Summary):
         else:
             certificate = self.certificate[index]
         return Solution(W, multipliers, status, problem, self.geometry, certificate)
-
-    def sensitivity(self) -> Sensitivity:
-        """How the smallest norm moves with every key, query and bound."""
-        from attractor.margin.sensitivity import sensitivity_of
-
-        return sensitivity_of(self)
 
     def save_certificate(self, path: str | os.PathLike[str]) -> None:
         """Writes what the solution proves as a file that anyone can check without this library.

@@ -125,10 +125,6 @@ if TYPE_CHECKING:
         ordered_line_styles as ordered_line_styles,
         role_of as role_of,
     )
-    from attractor.plots.sensitivity import (
-        sensitivity_figure as sensitivity_figure,
-        sensitivity_map as sensitivity_map,
-    )
     from attractor.plots.shares import (
         fraction_curve as fraction_curve,
         stacked_shares as stacked_shares,

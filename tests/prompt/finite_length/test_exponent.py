@@ -91,7 +91,8 @@ def test_exact_errors_of_many_directions_have_the_local_exponent_and_not_the_lim
 
 def test_exponents_without_scores_and_of_frozen_ones():
     np.testing.assert_array_equal(finite_length_exponent([0.0, 0.0], [1, 9, 1e60]), 1)
-    np.testing.assert_allclose(finite_length_exponent(1e-30, [2, 1e60]), 1)
+    for tiny in (1e-30, 1e-160, 1e-320):
+        np.testing.assert_allclose(finite_length_exponent(tiny, [2, 1e60]), 1)
     np.testing.assert_array_equal(finite_length_exponent(np.full(600, 5.0), [1, 1e12]), 0)
     assert finite_length_exponent(1e20, 1e60) < 1e-30
 

@@ -10,6 +10,8 @@ from attractor.precision import LARGEST, as_float64
 from attractor.prompt.finite_length.averages import check_singular_values
 from attractor.prompt.finite_length.functions import check_length
 
+_SMALLEST = 1e-100
+"""Of ``tau``, so that its square is no zero: below it the exponent is 1."""
 _BISECTIONS = 100
 _LOWEST = -690.0
 _FROZEN = 1e9
@@ -89,7 +91,7 @@ def finite_length_exponent(
         """``tau`` where the maximum is at ``theta = (1 - u) / (2 max sigma^2)``."""
         u = np.exp(log_u)[..., None]
         variance = unit * (squares / ((1 - squares) + u * squares)).sum(-1)
-        return np.minimum(variance / np.maximum(log_length, 1e-12), _FROZEN)
+        return np.clip(variance / np.maximum(log_length, 1e-12), _SMALLEST, _FROZEN)
 
     # At the minimum theta = -e'(tau), which falls as tau grows, which it does with theta.
     low, high = np.full_like(log_length, _LOWEST), np.zeros_like(log_length)

@@ -7,7 +7,5 @@ ORDER = (
     "trained_models",
     "flows",
     "official_runs",
-    "trained_products",
-    "softmax_norms",
     "mixtures",
 )

@@ -1,4 +1,4 @@
-"""The published runs: error of trained heads by length and step, beside the best predictors."""
+"""The published runs: error of trained heads by length, beside the best predictors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
+from attractor.errors import InvalidInputError
 from attractor.papers.figure import (
     Figures,
     Readings,
@@ -19,18 +19,10 @@ from attractor.papers.figure import (
     by_size,
     close_to,
 )
-from attractor.papers.large_prompt.official import (
-    PATHS,
-    TAKES,
-    TRAINED,
-    official_runs,
-    optimizer_of,
-    path_of,
-)
 from attractor.papers.paper import LARGE_PROMPT
 from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID, ordered_line_styles
+from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
 from attractor.prompt.regression import (
     InContextRuns,
     RegressionTask,
@@ -39,8 +31,21 @@ from attractor.prompt.regression import (
     small_score_optimum,
     softmax_optimum,
 )
-from attractor.prompt.regression.runs import ATTENTIONS, OFFICIAL_LENGTHS
+from attractor.prompt.regression.runs import (
+    OFFICIAL_LENGTHS,
+    OFFICIAL_SEED,
+    official_experiment,
+    run_name,
+)
+from attractor.training import adam
 
+PATHS = {"as run": True, "as intended": False}
+"""Ways the data are drawn: as the published code draws them, or as it means to."""
+_OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "as published": {},
+    "Adam": {"optimizer": adam(0.01)},
+}
+"""Settings of training beside those published; with Adam few steps leave the plateau."""
 _TITLES = {"as run": "data as the published code draws them", "as intended": "data as intended"}
 _LOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("best softmax head", {"color": COLORS["blue"], "linestyle": SOLID}),
@@ -61,75 +66,85 @@ _NEAR = {"linear": 6e-5, "ridge": 1e-3, "softmax": 4e-3}
 _NEAR_OPTIMUM = {10: 0.821, 30: 0.654, 100: 0.447, 300: 0.292, 1000: 0.199}
 """Errors that training with Adam reached, on data as run: the optimum lies no higher."""
 _REACHED = 4e-3
-_DRAWN = (10, 30, 100, 300, 1000)
-"""Lengths whose learning curves are drawn."""
-_SHARES = (1 / 30, 0.1, 1 / 3, 2 / 3, 1)
-"""Shares of the steps that the table has: 10, 30, 100, 200 and 300 thousand of those published."""
 _WITHIN = 1.1
 """Error of a settled run, less three standard errors, over that of the best head, at most."""
-_DECADES = 3
-"""Decades of steps that learning curves span; before them hardly anything happens."""
 _TICKS = ([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1,000"])
 
 
 def _compute(request: Request) -> xr.Dataset:
     lengths = request.settings["lengths"]
-    axes = ("path", "predictor", "length")
     found, zeros = np.empty((len(PATHS), len(_LOOKS), len(lengths))), np.empty(len(PATHS))
-    products: dict[tuple[str, str, int], np.ndarray] = {}
     for place, (path, as_run) in enumerate(PATHS.items()):
         task = RegressionTask.official(as_run=as_run)
         zeros[place] = task.mean_squared_error(task.risk_of_zero)
         request.uses(path, covariance=task.covariance)
         with request.bar(f"best softmax heads, {path}", len(lengths)) as advance:
             for column, length in enumerate(lengths):
-                softmax = softmax_optimum(task, length)
-                linear = linear_attention_optimum(task, length)
                 risks = {
-                    "softmax": softmax.risk,
-                    "linear": linear.risk,
+                    "softmax": softmax_optimum(task, length).risk,
+                    "linear": linear_attention_optimum(task, length).risk,
                     "opposite heads": small_score_optimum(task, length).risk,
                     "ridge": float(ridge_risk(task, length, seed=request.seed).risk),
                 }
                 risk = np.array([risks[name] for name in _LOOKS])
                 found[place, :, column] = task.mean_squared_error(risk)
-                head = softmax.blocks
-                products[path, "softmax", length] = head.value_label * head.key_query
-                products[path, "linear", length] = linear.product
                 advance(1)
-    data = xr.Dataset(
-        {"error": (axes, found), "error_of_zero": ("path", zeros)},
+    best = xr.Dataset(
+        {
+            "error": (("path", "predictor", "length"), found),
+            "error_of_zero": ("path", zeros),
+        },
         {"path": list(PATHS), "predictor": list(_LOOKS), "length": list(lengths)},
     )
-    shown = lengths if request.source else request.settings["trained_lengths"]
-    runs = official_runs(request, shown)
-    path = path_of(runs)
-    kinds = {(kind, length): of for (way, kind, length), of in products.items() if way == path}
-    return data.merge(_of_runs(runs, kinds)).assign_attrs(
-        trained_path=path, steps=int(runs.runs[0].steps[-1]), optimizer=optimizer_of(runs)
-    )
-
-
-def _of_runs(runs: InContextRuns, best: dict[tuple[str, int], np.ndarray]) -> xr.Dataset:
-    """Errors of trained heads, and the distance of their products from those of the best heads."""
+    runs, path = _runs(request)
     data = runs.to_xarray()
-    task = runs.task
-    last = data.isel(step=-1, head=0)
-    product = last["value_label"] * last["key_query"]
-    cases = [(run.settings["attention"], int(run.length)) for run in runs.runs]
-    target = xr.DataArray(np.array([best[case] for case in cases]), dims=("run", "row", "column"))
-    entries = ("row", "column")
-    distance = (((product - target) ** 2).sum(entries) / (target**2).sum(entries)) ** 0.5
     plateau = xr.DataArray([run.on_plateau.values for run in runs.runs], dims=("run", "seed"))
-    found = xr.Dataset(
+    last = data.isel(step=-1, head=0)
+    trained = xr.Dataset(
         {
-            "trained_error": task.mean_squared_error(data["risk"]),
+            "trained_error": runs.task.mean_squared_error(last["risk"].drop_vars("step")),
             "standard_error": 2 * last["risk_error"].drop_vars("step"),
-            "distance": distance.drop_vars("step"),
             "on_plateau": plateau,
         }
+    ).rename(length="trained_length")
+    optimizer = runs.runs[0].settings["optimizer"]
+    words = f"{optimizer['name'].split(',')[0]} with rate {optimizer['learning_rate']:g}"
+    return best.merge(trained).assign_attrs(
+        trained_path=path, steps=int(runs.runs[0].steps[-1]), optimizer=words
     )
-    return found.rename(length="trained_length")
+
+
+def _runs(request: Request) -> tuple[InContextRuns, str]:
+    """The user's own runs or new ones, and the way that their data were drawn."""
+    if request.source is None:
+        runs = official_experiment(
+            lengths=request.settings["trained_lengths"],
+            steps=request.settings["steps"],
+            seed=OFFICIAL_SEED + request.seed,
+            seeds=request.seeds,
+            checkpoint=request.checkpoint("runs"),
+            progress=request.progress,
+            **_OPTIMIZERS[request.settings["optimizer"]],
+        )
+    else:
+        every = InContextRuns.load(request.source).runs
+        chosen = tuple(run for run in every if run.length in request.settings["lengths"])
+        if not chosen or any(list(run.steps) != list(chosen[0].steps) for run in chosen):
+            raise InvalidInputError(
+                "data",
+                "its runs have different steps, or none has a length that is shown",
+                f"Give runs of one official_experiment with lengths of "
+                f"{list(request.settings['lengths'])}",
+            )
+        runs = InContextRuns(chosen)
+        named = {run_name(run.settings["attention"], run.length): run for run in chosen}
+        request.uses("runs", **{name: run.data["key_query"].values for name, run in named.items()})
+    for path, as_run in PATHS.items():
+        if runs.task.equals(RegressionTask.official(as_run=as_run)):
+            return runs, path
+    raise InvalidInputError(
+        "data", "its runs are not on the published task", "Give runs of official_experiment"
+    )
 
 
 def _best(data: xr.Dataset) -> xr.DataArray:
@@ -167,7 +182,7 @@ def _readings(data: xr.Dataset) -> Readings:
     for above, below in (("softmax", "linear"), ("linear", "ridge")):
         ratio = error.sel(predictor=above) / error.sel(predictor=below)
         found.append(at_least(f"smallest error of {above} over {below}", ratio.min(), 1.0))
-    last, best = data["trained_error"].isel(step=-1), _best(data)
+    last, best = data["trained_error"], _best(data)
     over = (last - 3 * data["standard_error"]) / best
     settled = data["verdict"] == "settled"
     zero = float(data["error_of_zero"].sel(path=data.attrs["trained_path"]))
@@ -195,8 +210,8 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _draw(data: xr.Dataset) -> Figure:
-    figure, panels = panels_on_page(5.2, 2, 2, sharey=True)
-    for axes, path in zip(panels[0], PATHS, strict=True):
+    figure, panels = panels_on_page(3.0, 1, 2, sharey=True)
+    for axes, path in zip(panels, PATHS, strict=True):
         axes.set_title(_TITLES[path])
         for name, (label, look) in _LOOKS.items():
             curve = data["error"].sel(path=path, predictor=name)
@@ -205,12 +220,6 @@ def _draw(data: xr.Dataset) -> Figure:
             _points(axes, data)
         axes.set(xscale="log", yscale="log", xlabel="tokens in the prompt, $L$")
         axes.set_xticks(*_TICKS)
-    for axes, kind in zip(panels[1], ATTENTIONS, strict=True):
-        axes.set_title(f"trained {kind} heads")
-        _curves(axes, data, kind)
-        last = float(data["step"][-1])
-        axes.set(xscale="log", xlabel="step", xlim=(max(1, last / 10**_DECADES), 1.3 * last))
-    for axes, path in zip(panels.flat, [*PATHS, *[data.attrs["trained_path"]] * 2], strict=True):
         zero = float(data["error_of_zero"].sel(path=path))
         for level, words, offset in ((0.1, "noise of the label", -8), (zero, "predicting zero", 2)):
             axes.axhline(level, color=COLORS["gray"], linewidth=0.8, linestyle=DOTTED, zorder=1)
@@ -219,13 +228,9 @@ def _draw(data: xr.Dataset) -> Figure:
                           xycoords=("axes fraction", "data"))  # fmt: skip
         axes.set_yticks([0.1, 0.2, 0.5, 1], ["0.1", "0.2", "0.5", "1"])
         axes.minorticks_off()
-    for axes in panels[:, 0]:
-        axes.set_ylabel("mean squared error")
-    panels[0, 0].set_ylim(0.078, 1.5)
-    panel_letters(panels.flat)
-    best = Line2D([], [], color=COLORS["gray"], linestyle=(0, (2, 1.2)), linewidth=0.9,
-                  label="best head of this length")  # fmt: skip
-    shared_legend(figure, panels.flat, columns=4, handles=[best])
+    panels[0].set(ylabel="mean squared error", ylim=(0.078, 1.5))
+    panel_letters(panels)
+    shared_legend(figure, panels, columns=4)
     return figure
 
 
@@ -236,7 +241,7 @@ def _points(axes: Axes, data: xr.Dataset) -> None:
         if not one.sizes["run"]:
             continue
         color = _LOOKS[kind][1]["color"]
-        errors = one["trained_error"].isel(step=-1).transpose("run", "seed").values
+        errors = one["trained_error"].transpose("run", "seed").values
         places = np.broadcast_to(one["trained_length"].values[:, None], errors.shape)
         waiting = one["on_plateau"].transpose("run", "seed").values.astype(bool)
         settled = ~waiting & (one["verdict"].values == "settled")[:, None]
@@ -252,66 +257,24 @@ def _points(axes: Axes, data: xr.Dataset) -> None:
                              **look, **how)  # fmt: skip
 
 
-def _curves(axes: Axes, data: xr.Dataset, kind: str) -> None:
-    """Errors against the step, and the level of the best head of each length."""
-    drawn = np.isin(data["trained_length"], _DRAWN) & (data["attention"].values == kind)
-    best = _best(data)
-    for run in np.flatnonzero(drawn):
-        length = int(data["trained_length"][run])
-        look = ordered_line_styles(len(_DRAWN))[_DRAWN.index(length)]
-        curve = data["trained_error"].isel(run=run).median("seed")
-        steps = data["step"].values > 0
-        axes.plot(data["step"].values[steps], curve.values[steps], color=look["color"],
-                  label=f"$L$ = {length:,}")  # fmt: skip
-        axes.axhline(float(best[run]), color=look["color"], linestyle=(0, (2, 1.2)), linewidth=0.9)
-
-
-def _table(data: xr.Dataset) -> str:
-    """A line for each run: its error at some steps, the best head of its kind, how it ended."""
-    steps = data["step"].values
-    wanted = np.array(_SHARES) * steps[-1]
-    places = [int(np.abs(np.log(np.maximum(steps, 0.5) / step)).argmin()) for step in wanted]
-    titles = ["attention", "L", *(f"{steps[place]:,}" for place in places),
-              "+-", "best", "over best", "|bA - best|", "how training ended"]  # fmt: skip
-    middle = data.median("seed")
-    best = _best(data).values
-    rows = [titles]
-    for run in range(data.sizes["run"]):
-        one = middle.isel(run=run)
-        errors = one["trained_error"].isel(step=places).values
-        deviation = float(one["standard_error"])
-        rows.append(
-            [str(one["attention"].values), f"{float(one['trained_length']):.0f}"]
-            + [f"{error:.4f}" for error in errors]
-            + [f"{deviation:.1g}" if deviation else "exact", f"{best[run]:.4f}"]
-            + [f"{errors[-1] / best[run] - 1:+.1%}", f"{float(one['distance']):.3f}"]
-            + [str(one["verdict"].values)]
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join(["Mean squared error after so many steps, medians over seeds:", *lines])
-
-
 OFFICIAL_RUNS = Figures(LARGE_PROMPT).figure(
     "official-runs",
-    "the published runs: error of softmax and linear heads by length and step, beside the best",
+    "the published runs: error of softmax and linear heads by length, beside the best",
     statement="experiment: in-context linear regression",
     published="38 runs of one head, softmax and linear, at 19 lengths; its figure was not seen",
     sizes=by_size(
-        **TRAINED,
+        seeds=1,
+        steps=[1000, 20_000, 300_000],
+        optimizer=["Adam", "as published", "as published"],
         lengths=[(10, 30, 50, 100, 300, 1000), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
         trained_lengths=[(10, 100, 1000), OFFICIAL_LENGTHS, OFFICIAL_LENGTHS],
     ),
     compute=_compute,
     draw=_draw,
     readings=_readings,
-    takes=TAKES,
-    table=_table,
+    takes="a folder of runs of the published experiment, as InContextRuns.save writes it",
     caption=(
-        "Mean squared error of predicting a noisy label from a prompt, five inputs. (a, b) Against "
+        "Mean squared error of predicting a noisy label from a prompt, five inputs, against "
         "the length of the prompt: the best single softmax head (exact risk, minimized), the best "
         "linear attention (closed form), two softmax heads of opposite signs with small scores "
         "(closed form; nearly the same), and ridge regression (sampled inputs), which no predictor "
@@ -319,7 +282,6 @@ OFFICIAL_RUNS = Figures(LARGE_PROMPT).figure(
         "random layers, trained by {attrs[optimizer]} for {attrs[steps]:,} steps on data "
         "{attrs[trained_path]}; {settled} runs had settled, and {waiting} of {trained} heads were "
         "still on the plateau near the error of predicting zero (errors of softmax are on prompts "
-        "held out, the same for all lengths; those of linear attention are exact). (c, d) "
-        "Their errors on the way, with that of the best head of the same kind and length (dashed)."
+        "held out, the same for all lengths; those of linear attention are exact)."
     ),
 )
