@@ -15,10 +15,14 @@ from attractor.next_token import Corpus
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
 from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
-from attractor.papers.large_prompt.mixture_data import noisy_points, two_classes
+from attractor.papers.large_prompt.mixture_data import mixture, noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
+from attractor.papers.measurements.attended import choosing
+from attractor.papers.mirror_descent.claims._examples import with_exponent
+from attractor.papers.next_token.conflicting_data import limits
 from attractor.papers.next_token.data import grammar, with_long_embeddings
+from attractor.papers.next_token.training import attention_solution, longest_context
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
 from attractor.prompt.head import AttentionHead
@@ -179,6 +183,134 @@ def _long(case):
     return case.replace(lengths=(10**10, 10**11, 10**12))
 
 
+def _with_far_second_best(case):
+    """Tokens of low score to both sides, which no matrix leaves behind."""
+    keys, scores = [[[0.0, 0], [0, 0.1], [1, 0], [-1, 0]]], [[1.0, 0.9, -100, -100]]
+    return Case.from_scores(keys, scores, parameterization=case.parameterization)
+
+
+def _of_no_weight(case):
+    """A sequence of huge scores has the largest multiplier, and next to no part in the loss.
+
+    The third sequence, of scores like the second, makes the slope past that margin -1 again.
+    """
+    return Case.from_scores(
+        [[[0.9999, 0], [0, 0]], [[0, 1.0], [0, 0]], [[1, 0.7582], [0, 0]]],
+        [[5000.0, 4999], [1, 0], [1, 0]],
+        parameterization=case.parameterization,
+    )
+
+
+def _in_one_dimension(case):
+    """Two tokens on a line, where a cone has no edge."""
+    tokens = Tokens([[[1.0], [0]]], [[1.0]], np.ones(1))
+    return Case(tokens, LinearHead(np.ones(1)), case.parameterization)
+
+
+def _barely_separable(case):
+    """The best token is nearly enclosed, and its solution so long that radii are small beside it.
+
+    The last token is selected, whose own solution is short.
+    """
+    barely = Case.from_scores(
+        [[[0.0, 1e-9, 0], [-1, 0, 0], [1, 0, 0], [0, 0, -1000]]],
+        [[1.0, -1, 0.99, -1]],
+        parameterization=case.parameterization,
+    )
+    return choosing(barely, [3], "a token far away")
+
+
+def _in_one_step_of_signs(case):
+    """A step so long that it decides alone, in a direction that leaves the best token."""
+    keys, scores = [[[0.0, 0], [-1, 0.5], [-1, -3]]], [[1.0, 0, 1 - 1e-6]]
+    made = Case.from_scores(keys, scores, parameterization="W")
+    return made.replace(optimizer="sign descent:learning_rate=1e9", steps=1)
+
+
+def _active_on_one_token(case):
+    """Two tokens on each of which one unit is active, and on hardly any average of them."""
+    tokens = Tokens([[[1.0, -1e12], [-1e12, 0.9]]], [[1.0, 0]], np.ones(1))
+    return case.replace(tokens=tokens, head=ReLUHead(np.eye(2)))
+
+
+def _flat(case):
+    """Predictions so large that their loss, and its gradient, are zero in rounding."""
+    tokens = Tokens([[[1.0, 1], [1, 0]]], [[1.0, 0]], np.ones(1))
+    return case.replace(tokens=tokens, head=LinearHead(np.array([1000.0, 1])))
+
+
+def _at_the_worse_token(case):
+    """One step from far out on the worse of two tokens, whose runner-up is the best."""
+    made = Case.from_scores([[[1.0, 0], [0, 0]]], [[1.0, 0]], parameterization="W")
+    return made.replace(initial=np.array([[-1000.0], [0]]), steps=1)
+
+
+def _jointly_in_one_dimension(case):
+    """Tokens on a line, where all directions are one; the second label is beyond the margin."""
+    tokens = Tokens([[[1.0], [0.5]], [[3], [2]]], np.ones((2, 1)), np.ones(2))
+    return case.replace(tokens=tokens, head=LinearHead(np.zeros(1)))
+
+
+def _samples(contexts, labels, vocabulary):
+    """A corpus of contexts of letters."""
+    return CorpusCase(Corpus.from_samples([*map(list, contexts)], list(labels), list(vocabulary)))
+
+
+def _beside_one_query():
+    """The token ``a`` is optimal under ``q``, and ``c`` not comparable; ``q`` is followed as it."""
+    return _samples(["aq", *"aqc"], "bbcc", "abcq")
+
+
+def _on_a_line(case):
+    """Embeddings nearly on a line, where all directions are one; ``c`` lies behind ``q``."""
+    table = np.column_stack([np.eye(4), 1e4 * np.array([1.0, 0, -2, -1])])
+    return _beside_one_query().replace(embeddings=table)
+
+
+def _attending_anyway(case):
+    """Attention starts so large that training does not move it, on the token not optimal."""
+    return _samples(["aq", *"aqc"], "bbca", "abcq").replace(initial_scales=(0.0, 1e6))
+
+
+def _of_the_published_rate(case):
+    """Embeddings of a length at which the published rate is what training has."""
+    known = grammar()
+    norm = float(attention_solution(known).value)
+    return with_long_embeddings(known, float(np.sqrt(4 * longest_context(known) * norm / 1.1)))
+
+
+def _of_one_step(case):
+    """Embeddings so long that training on conflicting labels is over in one step."""
+    norm = float(limits(case).direction.value)
+    return case.replace(embeddings=np.sqrt(800 * norm / 1.5) * case.table)
+
+
+def _asked_the_origin(case):
+    """All queries are zero."""
+    return case.replace(queries=Empirical(np.zeros((1, case.tokens.dimension))))
+
+
+def _opposite_points(case):
+    """Opposite means, and queries along them, for which the second head returns nothing."""
+    return noisy_points((2.0, 0), (-2.0, 0)).replace(queries=Empirical([[1.0, 0], [-0.5, 0]]))
+
+
+def _tiny_classes(case):
+    """Classes at so small a scale that no gate moves over them."""
+    size, weights, labels = 1e-11, [0.6, 0.4], np.array([[1.0], [-1]])
+    points, covariance = size * np.eye(2), np.diag([size**2, size**2, 0])
+    tokens, queries = (
+        mixture(weights, np.column_stack([points, signs]), [covariance] * 2)
+        for signs in (labels, 0 * labels)
+    )
+    return HeadCase(case.head, tokens, queries)
+
+
+def _at_rest(case):
+    """A start at the limit of infinite prompts, and prompts as good as infinite."""
+    return case.replace(initial_scale=case.task.dimension**0.25, lengths=(10**14,))
+
+
 _GROUPS = {
     _nearly_twice: """
         max-margin/global-path max-margin/single-sequence-convergence max-margin/global-convergence
@@ -199,6 +331,30 @@ _GROUPS = {
     _without_scores: """
         max-margin/matrix-and-prompt-equivalence mirror-descent/descent
         mirror-descent/step-identity""",
+    _with_far_second_best: "max-margin/optimal-tokens-minimize-loss",
+    _of_no_weight: "max-margin/least-loss-at-infinity",
+    _in_one_dimension: "max-margin/local-path",
+    _barely_separable: "max-margin/local-path-converse max-margin/local-path-elsewhere",
+    _in_one_step_of_signs: "transformers-as-svms/only-local-optima-attract",
+    _active_on_one_token: "transformers-as-svms/relu-head-best-attention",
+    _flat: "transformers-as-svms/smooth-gradient",
+    lambda case: random_unit_tokens(0, (4, 2, 4)): "transformers-as-svms/feasible-when-wide",
+    _at_the_worse_token: "mirror-descent/endpoints",
+    _jointly_in_one_dimension: "mirror-descent/joint-directions",
+    lambda case: case.replace(steps=1): "mirror-descent/stays-in-cone",
+    lambda case: with_exponent(case, 16.0): "mirror-descent/divergence-bounds-distance",
+    lambda case: with_long_embeddings(grammar(), 1e-11): "next-token/equal-other-logits",
+    lambda case: _beside_one_query(): "next-token/unseen-contexts",
+    _on_a_line: "next-token/attention-direction next-token/extended-order",
+    _attending_anyway: "next-token/optimal-attention-grows",
+    _of_the_published_rate: "next-token/optimal-attention-rate",
+    lambda case: _samples(["aa"], "a", "ab"): "next-token/label-mass-loss-is-convex",
+    _of_one_step: "next-token/conflicts-leave-a-finite-part",
+    _asked_the_origin: "large-prompt/residual-denoiser large-prompt/one-head-denoiser",
+    _opposite_points: "large-prompt/two-head-denoiser",
+    _tiny_classes: "large-prompt/bayes-parameters-critical",
+    _at_rest: "large-prompt/balance-kept",
+    lambda case: case.replace(lengths=(2**60,)): "large-prompt/two-heads-beat-one",
     _one_that_counts: "max-margin/no-stationary-point transformers-as-svms/no-stationary-point",
     _repeated: "transformers-as-svms/rank",
     lambda case: _repeated(random_unit_tokens(0, (2, 4, 4))): (
@@ -268,7 +424,7 @@ _GROUPS = {
     _of_narrow_scores: "large-prompt/heavy-tail-exponent large-prompt/leading-order",
     _long: "large-prompt/linear-attention-optimum large-prompt/linear-attention-limit",
     _as_good_as_noise: "large-prompt/small-opposite-heads",
-    _of_one_limit: "large-prompt/finite-prompt-limit",
+    _of_one_limit: "large-prompt/finite-prompt-limit large-prompt/trained-risk-limit",
     lambda case: case.replace(lengths=(200, 201)): "large-prompt/linear-attention-test-error",
     lambda case: unequal(): "large-prompt/unbalanced-limit",
     lambda case: independent(1): "large-prompt/trained-horizon",
@@ -295,32 +451,23 @@ _REASONS = {
         next-token/feed-forward-gradient-without-correction
         next-token/descent-along-own-direction next-token/closed-form
         next-token/closed-form-of-complete-orders""",
-    "the control is measured on tasks, scores or lengths of its own, whatever the data": """
-        large-prompt/sub-gaussian-decay large-prompt/finite-opposite-heads
-        large-prompt/two-heads-beat-one transformers-as-svms/smooth-gradient""",
+    "the control is of tasks drawn apart, whatever the data": "large-prompt/sub-gaussian-decay",
+    "small scores are linear attention on one token less, so that their share is zero": (
+        "large-prompt/finite-opposite-heads"
+    ),
+    "the control is at minimizers of the risk, where no second derivative is negative": (
+        "large-prompt/discriminant-saddles"
+    ),
     "none is known": """
-        large-prompt/one-head-gap
-        max-margin/optimal-tokens-minimize-loss max-margin/least-loss-at-infinity
-        max-margin/local-path max-margin/local-path-converse max-margin/local-path-elsewhere
-        transformers-as-svms/feasible-when-wide transformers-as-svms/only-local-optima-attract
-        transformers-as-svms/relu-head-best-attention
-        mirror-descent/stays-in-cone mirror-descent/endpoints mirror-descent/joint-endpoints
-        mirror-descent/joint-directions mirror-descent/divergence-bounds-distance
+        mirror-descent/joint-endpoints
         next-token/feed-forward-direction-bound next-token/attention-direction-bound
-        next-token/equal-other-logits next-token/attention-gradient-identity
-        next-token/optimal-attention-grows next-token/attention-direction
-        next-token/extended-order next-token/unseen-contexts
-        next-token/unseen-contexts-with-an-optimal-token next-token/label-mass-loss-is-convex
-        next-token/conflicts-leave-a-finite-part next-token/margin-of-sign-descent
-        next-token/margin-of-sign-momentum next-token/margin-of-adam
-        next-token/optimal-attention-rate next-token/excess-loss-rate
-        large-prompt/bayes-parameters-critical large-prompt/discriminant-saddles
+        next-token/attention-gradient-identity next-token/unseen-contexts-with-an-optimal-token
+        next-token/margin-of-sign-descent next-token/margin-of-sign-momentum
+        next-token/margin-of-adam next-token/excess-loss-rate
         large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
-        large-prompt/residual-denoiser large-prompt/two-head-denoiser
-        large-prompt/one-head-denoiser
-        large-prompt/general-risk-limit large-prompt/general-trajectory-stability
-        large-prompt/trajectory-stability large-prompt/trained-risk-limit
-        large-prompt/order-of-predictors large-prompt/balance-kept large-prompt/risk-falls""",
+        large-prompt/one-head-gap large-prompt/general-risk-limit
+        large-prompt/general-trajectory-stability large-prompt/trajectory-stability
+        large-prompt/order-of-predictors large-prompt/risk-falls""",
 }
 WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
 """By name of a claim without adversarial data, why there are none."""
