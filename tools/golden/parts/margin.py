@@ -141,14 +141,9 @@ def selections() -> Results:
 
 
 def others() -> Results:
-    """Sensitivity and capacity."""
+    """Capacity."""
     import attractor as at
 
-    solution = selected()[3]
-    yield (
-        "sensitivity",
-        lambda: of(solution.sensitivity(), "left right bounds keys queries unique_multipliers"),
-    )
     yield "capacity", lambda: [at.margin.selection_capacity(T) for T in (2, 3, 8)]
     yield "feasibility", lambda: [at.margin.feasibility_probability(n, 4, 9) for n in range(1, 9)]
 
