@@ -18,6 +18,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 PARTS = sorted(file.stem for file in (ROOT / "tools" / "golden" / "parts").glob("[!_]*.py"))
-SHOWN = 20
-"""Names of one kind that are printed, unless a report is written."""
+SHOWN = 3
+"""Results of an adapter that are printed; a report has all."""
 
 
 @contextmanager
@@ -76,14 +77,15 @@ def difference(old: np.ndarray, new: np.ndarray) -> str:
             f"{(old != new).sum()} of {old.size} differ, the first: {old[where]}, now {new[where]}"
         )
     with np.errstate(all="ignore"):
-        size = np.abs(new - old) / np.maximum(np.abs(old), np.abs(new))
+        sizes = np.abs([old, new])
+        size = np.abs(new - old) / sizes[np.isfinite(sizes)].max(initial=0.0)
     same = (old == new) | (np.isnan(old) & np.isnan(new))
     size = np.where(same, 0, np.where(np.isfinite(size), size, np.inf))
     where = np.unravel_index(np.argmax(size), size.shape)
     if size[where] == 0:
         return "the same but for signs of zeros, or bits of NaN"
     return (
-        f"{(~same).sum()} of {old.size} differ, relatively by {size[where]:.1e} at most: "
+        f"{(~same).sum()} of {old.size} differ, by {size[where]:.1e} of the largest at most: "
         f"{old[where]!s}, now {new[where]!s}"
     )
 
@@ -123,7 +125,7 @@ def read_expected(file: Path | None) -> dict[str, str]:
     return {name: reason for name, _, reason in (line.partition("\t") for line in lines)}
 
 
-def say(report: dict[str, dict[str, str]], expected: dict[str, str], shown: int) -> bool:
+def say(report: dict[str, dict[str, str]], expected: dict[str, str]) -> bool:
     """Prints a comparison.
 
     Returns:
@@ -134,20 +136,22 @@ def say(report: dict[str, dict[str, str]], expected: dict[str, str], shown: int)
         print(f"{kind}: {len(names)}")
         if kind == "equal":
             continue
-        printed = 0
+        of_adapter: Counter[str] = Counter()
         for name, words in names.items():
             reason = next((one for one in expected if fnmatch.fnmatchcase(name, one)), None)
             if reason is not None:
                 met.add(reason)
                 continue
             unexpected |= kind != "in neither"
-            printed += 1
-            if printed <= shown:
+            adapter = "/".join(name.split("/")[:2])
+            of_adapter[adapter] += 1
+            if of_adapter[adapter] <= SHOWN:
                 print(f"  {name}: {words}")
-        if printed > shown:
-            print(f"  ... and {printed - shown} more, which --out writes")
-        if printed < len(names) and kind != "in neither":
-            print(f"  {len(names) - printed} of them expected")
+        for adapter, number in of_adapter.items():
+            if number > SHOWN:
+                print(f"  ... and {number - SHOWN} more of {adapter}, which --out writes")
+        if of_adapter.total() < len(names):
+            print(f"  {len(names) - of_adapter.total()} of them expected")
     for name in expected:
         print(f"{'expected' if name in met else 'expected, and not met'}: {name}: {expected[name]}")
     return unexpected
@@ -188,7 +192,7 @@ def main() -> int:
     if options.out:
         seconds = {name: one[3] for name, one in found.items()}
         options.out.write_text(json.dumps(report | {"seconds": seconds}, indent=1) + "\n")
-    return int(say(report, expected, SHOWN))
+    return int(say(report, expected))
 
 
 if __name__ == "__main__":

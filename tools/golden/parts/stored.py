@@ -20,7 +20,7 @@ def data(stored: Path, **_: Any) -> Results:
     import attractor as at
 
     for name in DATA:
-        yield name, lambda name=name: [one.arrays for one in at.load(stored / name).data_sets()]
+        yield name, lambda name=name: [one.arrays() for one in at.load(stored / name).data_sets()]
 
 
 def runs(stored: Path, **_: Any) -> Results:
