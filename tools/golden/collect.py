@@ -95,9 +95,10 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
     else:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            if not all(isinstance(one, (str, int, float, type(None))) for one in array.ravel()):
+            plain = [one.name if isinstance(one, enum.Enum) else one for one in array.ravel()]
+            if not all(isinstance(one, (str, int, float, type(None))) for one in plain):
                 raise TypeError(f"{name} is a {type(value).__name__}, of which no digest is taken")
-            array = np.array([str(one) for one in array.ravel()])
+            array = np.array([str(one) for one in plain])
         yield name, array
 
 
