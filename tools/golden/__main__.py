@@ -15,6 +15,7 @@ import fnmatch
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -172,6 +173,7 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="also what takes long, hours")
     options = parser.parse_args()
     expected, parts = read_expected(options.expected), options.of or PARTS
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the checkout is removed
     with (
         tempfile.TemporaryDirectory() as kept,
         tree_of(options.base, Path(kept) / "checkout") as base,
