@@ -174,22 +174,25 @@ def main() -> int:
     options = parser.parse_args()
     expected, parts = read_expected(options.expected), options.of or PARTS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the checkout is removed
-    with (
-        tempfile.TemporaryDirectory() as kept,
-        tree_of(options.base, Path(kept) / "checkout") as base,
-    ):
-        found: dict[str, Any] = {}
-        running: dict[str, subprocess.Popen] = {}
-        for name, tree in (("base", base.resolve()), ("tree", ROOT)):
-            folder = Path(kept) / name
-            stored = base.resolve() / "tests" / "stored"  # both read what the base has
-            running[name] = start(tree, folder, parts, options.whole, stored)
-            if options.processes == 1:
-                running[name].wait()
-        for name, process in running.items():
-            if process.wait():
-                raise SystemExit(f"the collector ended with {process.returncode} on the {name}")
-            found[name] = pickle.loads((Path(kept) / name / "found.pickle").read_bytes())
+    found: dict[str, Any] = {}
+    running: dict[str, subprocess.Popen] = {}
+    with tempfile.TemporaryDirectory() as kept, tree_of(options.base, Path(kept) / "base") as base:
+        base = base.resolve()
+        stored = base / "tests" / "stored"  # both read what the base has
+        try:
+            for name, tree in (("base", base), ("tree", ROOT)):
+                running[name] = start(tree, Path(kept) / f"of-{name}", parts, options.whole, stored)
+                if options.processes == 1 and running[name].wait():
+                    break
+            for name, process in running.items():
+                if process.wait():
+                    raise SystemExit(f"the collector ended with {process.returncode} on the {name}")
+                file = Path(kept) / f"of-{name}" / "found.pickle"
+                found[name] = pickle.loads(file.read_bytes())
+        finally:
+            for process in running.values():
+                process.kill()
+                process.wait()
     report = compare(found["base"], found["tree"])
     if options.out:
         seconds = {name: one[3] for name, one in found.items()}
