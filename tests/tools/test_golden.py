@@ -74,7 +74,7 @@ def test_what_differs_is_said_with_its_size_unless_it_is_expected(trees, tmp_pat
     assert other.returncode == 1
     report = json.loads(out.read_text())
     assert set(report["equal"]) == {"numbers/numbers/same:"}
-    assert "1 of 2 differ, relatively by 2.0e-01 at most: 2.0, now 2.5" in other.stdout
+    assert "1 of 2 differ, by 2.0e-01 of the largest at most: 2.0, now 2.5" in other.stdout
     assert "'holds' is now 'fails'" in report["differs"]["numbers/numbers/status:outcome"]
     assert "no attribute 'gone'" in report["only in base"]["numbers/numbers/gone:"]
     names = ("numbers/numbers/value:", "numbers/*/gone:", "numbers/numbers/status:outcome")
@@ -110,13 +110,15 @@ def test_numbers_and_short_texts_are_taken_out_of_results():
     assert {name: one.tolist() for name, one in leaves(found)} == {
         "a": [1.0, 2.0], "b.c": True, "e": "None", "f": "word",
     }  # fmt: skip
+    with pytest.raises(TypeError, match="b is a function"):
+        list(leaves({"b": lambda: 3}))
     assert digest(np.array([1])) != digest(np.array([1.0])) != digest(np.array([[1.0]]))
 
 
 LEAST = {
     "analysis": (["measure"], 4), "audit": (["heads"], 20), "claims": (["claim"], 5),
     "corpus": (["structure", "cycles"], 3), "figures": (["figure"], 3), "margin": ([], 40),
-    "prompt": (["finite", "length", "regression"], 15), "stored": (["data", "run"], 20),
+    "prompt": (["finite", "length", "regression"], 15), "stored": (["data", "run"], 10),
     "sweeps": (["experiment"], 5), "training": (["optimizer"], 10),
 }  # fmt: skip
 """What of each part takes little time, and how many results its first ones are at least."""

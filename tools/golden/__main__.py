@@ -15,9 +15,11 @@ import fnmatch
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +29,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 PARTS = sorted(file.stem for file in (ROOT / "tools" / "golden" / "parts").glob("[!_]*.py"))
-SHOWN = 20
-"""Names of one kind that are printed, unless a report is written."""
+SHOWN = 3
+"""Results of an adapter that are printed; a report has all."""
 
 
 @contextmanager
@@ -76,14 +78,15 @@ def difference(old: np.ndarray, new: np.ndarray) -> str:
             f"{(old != new).sum()} of {old.size} differ, the first: {old[where]}, now {new[where]}"
         )
     with np.errstate(all="ignore"):
-        size = np.abs(new - old) / np.maximum(np.abs(old), np.abs(new))
+        sizes = np.abs([old, new])
+        size = np.abs(new - old) / sizes[np.isfinite(sizes)].max(initial=0.0)
     same = (old == new) | (np.isnan(old) & np.isnan(new))
     size = np.where(same, 0, np.where(np.isfinite(size), size, np.inf))
     where = np.unravel_index(np.argmax(size), size.shape)
     if size[where] == 0:
         return "the same but for signs of zeros, or bits of NaN"
     return (
-        f"{(~same).sum()} of {old.size} differ, relatively by {size[where]:.1e} at most: "
+        f"{(~same).sum()} of {old.size} differ, by {size[where]:.1e} of the largest at most: "
         f"{old[where]!s}, now {new[where]!s}"
     )
 
@@ -123,7 +126,7 @@ def read_expected(file: Path | None) -> dict[str, str]:
     return {name: reason for name, _, reason in (line.partition("\t") for line in lines)}
 
 
-def say(report: dict[str, dict[str, str]], expected: dict[str, str], shown: int) -> bool:
+def say(report: dict[str, dict[str, str]], expected: dict[str, str]) -> bool:
     """Prints a comparison.
 
     Returns:
@@ -134,20 +137,22 @@ def say(report: dict[str, dict[str, str]], expected: dict[str, str], shown: int)
         print(f"{kind}: {len(names)}")
         if kind == "equal":
             continue
-        printed = 0
+        of_adapter: Counter[str] = Counter()
         for name, words in names.items():
             reason = next((one for one in expected if fnmatch.fnmatchcase(name, one)), None)
             if reason is not None:
                 met.add(reason)
                 continue
             unexpected |= kind != "in neither"
-            printed += 1
-            if printed <= shown:
+            adapter = "/".join(name.split("/")[:2])
+            of_adapter[adapter] += 1
+            if of_adapter[adapter] <= SHOWN:
                 print(f"  {name}: {words}")
-        if printed > shown:
-            print(f"  ... and {printed - shown} more, which --out writes")
-        if printed < len(names) and kind != "in neither":
-            print(f"  {len(names) - printed} of them expected")
+        for adapter, number in of_adapter.items():
+            if number > SHOWN:
+                print(f"  ... and {number - SHOWN} more of {adapter}, which --out writes")
+        if of_adapter.total() < len(names):
+            print(f"  {len(names) - of_adapter.total()} of them expected")
     for name in expected:
         print(f"{'expected' if name in met else 'expected, and not met'}: {name}: {expected[name]}")
     return unexpected
@@ -168,27 +173,31 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="also what takes long, hours")
     options = parser.parse_args()
     expected, parts = read_expected(options.expected), options.of or PARTS
-    with (
-        tempfile.TemporaryDirectory() as kept,
-        tree_of(options.base, Path(kept) / "checkout") as base,
-    ):
-        found: dict[str, Any] = {}
-        running: dict[str, subprocess.Popen] = {}
-        for name, tree in (("base", base.resolve()), ("tree", ROOT)):
-            folder = Path(kept) / name
-            stored = base.resolve() / "tests" / "stored"  # both read what the base has
-            running[name] = start(tree, folder, parts, options.whole, stored)
-            if options.processes == 1:
-                running[name].wait()
-        for name, process in running.items():
-            if process.wait():
-                raise SystemExit(f"the collector ended with {process.returncode} on the {name}")
-            found[name] = pickle.loads((Path(kept) / name / "found.pickle").read_bytes())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the checkout is removed
+    found: dict[str, Any] = {}
+    running: dict[str, subprocess.Popen] = {}
+    with tempfile.TemporaryDirectory() as kept, tree_of(options.base, Path(kept) / "base") as base:
+        base = base.resolve()
+        stored = base / "tests" / "stored"  # both read what the base has
+        try:
+            for name, tree in (("base", base), ("tree", ROOT)):
+                running[name] = start(tree, Path(kept) / f"of-{name}", parts, options.whole, stored)
+                if options.processes == 1 and running[name].wait():
+                    break
+            for name, process in running.items():
+                if process.wait():
+                    raise SystemExit(f"the collector ended with {process.returncode} on the {name}")
+                file = Path(kept) / f"of-{name}" / "found.pickle"
+                found[name] = pickle.loads(file.read_bytes())
+        finally:
+            for process in running.values():
+                process.kill()
+                process.wait()
     report = compare(found["base"], found["tree"])
     if options.out:
         seconds = {name: one[3] for name, one in found.items()}
         options.out.write_text(json.dumps(report | {"seconds": seconds}, indent=1) + "\n")
-    return int(say(report, expected, SHOWN))
+    return int(say(report, expected))
 
 
 if __name__ == "__main__":

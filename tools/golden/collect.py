@@ -64,7 +64,7 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
     """Numbers and short texts of a result, each with its place in it.
 
     Words for people are left out: texts with spaces, and paths. Fields that begin with an
-    underscore are, too, and functions.
+    underscore or are functions are, too.
     """
     join = f"{name}.".lstrip(".")
     if value is None or isinstance(value, enum.Enum):
@@ -83,7 +83,7 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
                 yield from leaves(one, f"{join}{key}")
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            if not field.name.startswith("_"):
+            if not field.name.startswith("_") and not callable(getattr(value, field.name)):
                 yield from leaves(getattr(value, field.name), f"{join}{field.name}")
     elif hasattr(value, "_asdict"):
         yield from leaves(value._asdict(), name)
@@ -92,12 +92,13 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
     ):
         for key, one in enumerate(value):
             yield from leaves(one, f"{join}{key}")
-    elif not callable(value):
+    else:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            array = np.array([str(one) for one in array.ravel()])
-        if array.dtype.kind not in "biufcUSmM":
-            raise TypeError(f"{name} is a {type(value).__name__}, of which no digest is taken")
+            plain = [one.name if isinstance(one, enum.Enum) else one for one in array.ravel()]
+            if not all(isinstance(one, (str, int, float, type(None))) for one in plain):
+                raise TypeError(f"{name} is a {type(value).__name__}, of which no digest is taken")
+            array = np.array([str(one) for one in plain])
         yield name, array
 
 
@@ -139,7 +140,10 @@ def collect(
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        found |= {f"{name}:{place}": one for place, one in leaves(make())}
+                        made = {f"{name}:{place}": one for place, one in leaves(make())}
+                    if not made:
+                        raise TypeError("it has nothing to compare")
+                    found |= made
                 except Exception as error:
                     missing[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
         except Exception as error:

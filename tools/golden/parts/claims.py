@@ -21,7 +21,7 @@ LONG = {
     "mirror-descent": (
         "step-identity descent regularization-path local-convergence stays-in-cone rate "
         "joint-path relaxed-joint-path joint-endpoints joint-directions text-generalization "
-        "vision-accuracy"
+        "vision-accuracy text-selection vision-sparsity weight-sparsity"
     ),
     "next-token": (
         "feed-forward-exact feed-forward-direction-bound logit-gaps-from-above "
@@ -39,7 +39,7 @@ LONG = {
         "parameter-limit fixed-value-limit trained-limit"
     ),
 }
-"""Claims that take more than five seconds; only `--whole` takes them, as those of folklore."""
+"""Claims that take long, or need what takes long; only `--whole` takes them, and folklore."""
 
 
 def claims(whole: bool = False, **_: Any) -> Iterator[tuple[str, Callable[[], Any]]]:

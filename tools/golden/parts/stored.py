@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tools.golden.collect import command
 
 Results = Iterator[tuple[str, Callable[[], Any]]]
@@ -18,28 +16,11 @@ RUNS = ("run.nc", "path.nc", "flow.nc")
 
 
 def data(stored: Path, **_: Any) -> Results:
-    """Files of data: their numbers by name, as far as they have some."""
+    """Files of data: the arrays that the hashes of their data sets are of."""
     import attractor as at
 
     for name in DATA:
-        yield name, lambda name=name: [_numbers(one) for one in at.load(stored / name).data_sets()]
-
-
-def _numbers(case: Any) -> dict[str, Any]:
-    """The arrays that a data set holds, and those one level below."""
-    found: dict[str, Any] = {}
-    for name in ("tokens", "head", "corpus", "queries", "task", "data", "initial", "embeddings"):
-        value = getattr(case, name, None)
-        inner = [value] if isinstance(value, np.ndarray) else []
-        for key in (
-            "keys", "queries", "labels", "mask", "weight", "tokens", "starts", "counts",
-            "score_matrix", "value_matrix", "covariance", "data_vars",
-        ):  # fmt: skip
-            one = getattr(value, key, None)
-            inner += [one] if isinstance(one, np.ndarray) else []
-        variables = getattr(value, "data_vars", {})
-        found[name] = [*inner, *(variables[key].to_numpy() for key in sorted(variables))]
-    return found
+        yield name, lambda name=name: [one.arrays() for one in at.load(stored / name).data_sets()]
 
 
 def runs(stored: Path, **_: Any) -> Results:
