@@ -97,8 +97,8 @@ SIGN_DESCENT = _claim(
     Lp(np.inf),
     Frobenius(),
     "steepest",
-    note=f"{_NOTE}; for some classes (seed 3) the margin is 0.015 to 0.023 short when the run "
-    "ends: not settled then",
+    note=f"{_NOTE}; for some seeds (1) one of three runs ends with a margin that is 0.023 short: "
+    "not settled then",
 )
 NORMALIZED_DESCENT = _claim(
     "margin-of-normalized-descent",
