@@ -33,7 +33,7 @@ def value(): return np.array([1.0, 2.0])
 def gone(): return 3
 """
 AFTER = """
-import numpy as np
+import numpy as np  # of another length, so that no bytecode of the first is taken for it
 OUTCOME = "fails"
 def value(): return np.array([1.0, 2.5])
 def more(): return 3
