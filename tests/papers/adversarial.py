@@ -124,8 +124,7 @@ def _exchanged(case):
 
 def _one_context(*labels):
     """One context with equally frequent followers: one matrix of rank one, in all norms."""
-    corpus = Corpus.from_samples([["a", "b"]] * len(labels), labels, "abc")
-    return lambda case: CorpusCase(corpus)
+    return lambda case: _samples(["ab"] * len(labels), labels, "abc")
 
 
 def _equal_attention(case):

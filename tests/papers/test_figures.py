@@ -51,8 +51,7 @@ def check_conclusion(name, folder):
     for kind in ("png", "svg", "nc"):
         assert read_provenance(drawn.files[kind]) == drawn.provenance
     stored = read_data(drawn.files["nc"])
-    table = "" if figure.table is None else f"{figure.table(stored)}\n\n"
-    written = f"{figure.caption(stored)}\n\n{table}{figure.bibtex}\n"
+    written = f"{figure.caption(stored)}\n\n{figure.bibtex}\n"
     assert drawn.files["txt"].read_text() == written
 
 

@@ -171,7 +171,7 @@ def draw(
     progress: bool = False,
     source: str | os.PathLike[str] | None = None,
 ) -> DrawnFigure:
-    """Draws a figure and writes it as PNG, SVG, labeled data (NetCDF) and caption, with its table.
+    """Draws a figure and writes it as PNG, SVG, labeled data (NetCDF) and caption.
 
     Data that an earlier run has left in the folder, with the same settings and version, are taken
     as they are; work that was killed goes on from its last checkpoint.
@@ -209,8 +209,7 @@ def draw(
     caption = figure.caption(data)
     with style():
         save_figure(figure.draw(data), place, name, provenance=provenance)
-    words = [caption, *([] if figure.table is None else [figure.table(data)]), figure.bibtex]
-    write_file(files["txt"], "\n\n".join(words) + "\n")
+    write_file(files["txt"], f"{caption}\n\n{figure.bibtex}\n")
     readings = tuple(figure.readings(data))
     return DrawnFigure(figure, data, caption, readings, provenance, files, known is None)
 

@@ -190,7 +190,6 @@ class PaperFigure:
         artifact: The artifact of the published figure that ``as_published`` reproduces beside the
             exact one; empty where there is none.
         takes: Kind of the user's data that it can be drawn from, in words; empty where of none.
-        table: The numbers behind it as a table in text, for figures that stand for one.
     """
 
     name: str
@@ -205,7 +204,6 @@ class PaperFigure:
     readings: Callable[[xr.Dataset], Sequence[Reading]]
     artifact: str = ""
     takes: str = ""
-    table: Callable[[xr.Dataset], str] | None = None
 
     @property
     def bibtex(self) -> str:
@@ -288,7 +286,6 @@ class Figures:
         caption: str,
         artifact: Artifact | None = None,
         takes: str = "",
-        table: Callable[[xr.Dataset], str] | None = None,
     ) -> PaperFigure:
         """A figure; see ``PaperFigure``.
 
@@ -304,7 +301,6 @@ class Figures:
             caption: A template over these; see ``Caption``.
             artifact: The artifact that ``as_published`` adds, or None.
             takes: Kind of the user's data that it can be drawn from; empty where of none.
-            table: Writes the numbers as a table in text, or None.
         """
         return PaperFigure(
             name=f"{self.folder or self.paper.name}/{name}",
@@ -319,5 +315,4 @@ class Figures:
             readings=readings,
             artifact="" if artifact is None else artifact.summary,
             takes=takes,
-            table=table,
         )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.next_token import measure_two_stages, order_first_corpus, train_two_stages
-from attractor.papers.next_token.runs import SCALES, log_spaced
+from attractor.papers.next_token.figures.training import SCALES
 
 BANDS = {
     ("sum_loss", "step"): {
@@ -57,7 +57,7 @@ def test_directions_keep_their_rate_to_a_hundred_thousand_steps(corpora, optimiz
         [*chosen, *chosen],
         steps=(900, 100_000),
         initial_scales=scales,
-        record=log_spaced(100_000, 80),
+        record=np.unique(np.rint(np.geomspace(1, 100_000, 80)).astype(int)),
     )
     late = measure_two_stages(run).sel(step=slice(1000, None))
     slopes = np.polyfit(np.log(late["step"]), np.log(late["distance"].values).T, 1)[0]

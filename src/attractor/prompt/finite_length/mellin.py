@@ -158,12 +158,13 @@ class Powers:
         """
         step, log_times = self.frequencies[1], self.log_times - self.log_mean
         rising = np.prod([further - self.q for further in range(power)], axis=0)
-        terms = moments.values * (self._gamma * rising * (step / math.pi))  # Gamma(power - q)
+        kernel = self._gamma * rising * (step / math.pi)  # Gamma(power - q)
+        terms = moments.values * kernel
         terms[..., 0] /= 2
         poles = np.array([k for k in _WHOLE if k >= power and not (vanishing and k == 1)])
         beside = np.abs(self.slopes[:, None] - poles).min(-1, initial=np.inf) < self.gap - 1e-9
         # Rounding errors are those of what a moment is a difference of.
-        lost = moments.around * np.abs(self._gamma * rising * (step / math.pi))
+        lost = moments.around * np.abs(kernel)
         with np.errstate(divide="ignore"):
             sizes = np.log(np.sqrt((np.abs(terms) ** 2).sum(0) + lost**2).sum(-1))
         exponents = moments.log_scale[:, None] + np.multiply.outer(self.slopes, log_times)

@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.next_token.runs import STARTS, corpora, train_from_both_starts
+from attractor.next_token.generators import order_first_corpus
+from attractor.next_token.two_stage import train_two_stages
+from attractor.next_token.two_stage_measures import measure_two_stages
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.paper import NEXT_TOKEN
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
 
-STYLES: dict[str, dict[str, Any]] = {
+STARTS = ("zero", "Gaussian")
+"""The starts of both matrices."""
+SCALES = (0.06, 0.058)
+"""Standard deviations of Gaussian starts: what reproduces the norms of the published figure."""
+_STYLES: dict[str, dict[str, Any]] = {
     "zero": {"color": COLORS["blue"], "linestyle": "-"},
     "Gaussian": {"color": COLORS["orange"], "linestyle": (0, (4, 1.6))},
 }
@@ -29,16 +35,23 @@ _PANELS = (
 
 
 def _compute(request: Request) -> xr.Dataset:
-    settings = request.settings
-    steps = settings["steps"]
-    data = train_from_both_starts(
-        request,
-        corpora(request.seeds, request.seed, vocabulary=settings["vocabulary"]),
-        "training",
+    vocabulary, steps, count = (request.settings[name] for name in ("vocabulary", "steps", "seeds"))
+    numbers = range(request.seed, request.seed + count)
+    drawn = [order_first_corpus(seed=seed, vocabulary=vocabulary).corpus for seed in numbers]
+    request.uses("training", **{f"tokens_{i}": corpus.tokens for i, corpus in enumerate(drawn)})
+    run = train_two_stages(
+        [*drawn, *drawn],  # from zero, and from Gaussian entries
+        initial_scales=tuple(np.repeat([0.0, scale], count) for scale in SCALES),
+        seed=request.seed,
         steps=(steps, steps),
-        record=np.arange(0, steps + 1, settings["every"]),
+        record=np.arange(0, steps + 1, request.settings["every"]),
+        checkpoint=request.checkpoint("training"),
+        progress=request.progress,
     )
-    return data.assign_attrs(vocabulary=settings["vocabulary"], steps=steps)
+    measured = measure_two_stages(run)
+    parts = [measured.isel(instance=slice(i * count, (i + 1) * count)) for i in range(len(STARTS))]
+    numbered = [part.assign_coords(instance=np.arange(count)) for part in parts]
+    return stacked(numbered, "start", STARTS).assign_attrs(vocabulary=vocabulary, steps=steps)
 
 
 def _readings(data: xr.Dataset) -> Readings:
@@ -69,7 +82,7 @@ def _draw(data: xr.Dataset) -> Figure:
     for axes, (name, label) in zip(figure.subplots(2, 3).flat, _PANELS, strict=True):
         along = str(data[name].dims[-1])
         for start in STARTS:
-            band(axes, data[name].sel(start=start), along, label=start, look=STYLES[start])
+            band(axes, data[name].sel(start=start), along, label=start, look=_STYLES[start])
         axes.set_ylabel(label)
         axes.set_xlabel("step of stage 1" if along == "feed_forward_step" else "step of stage 2")
         axes.set_xlim(0, data.attrs["steps"])
