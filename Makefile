@@ -3,16 +3,30 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --all-installed
+UNIT := not slow and not browser and not torch
+BASE ?= HEAD
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS := constraints/python$(VERSION).txt
 
-.PHONY: demo test test-cold test-slow test-torch test-processors test-browser explorer fuzz lint benchmark docs docs-execute docs-check constraints clean
+.PHONY: demo test test-changed test-all test-processes test-long test-cold test-slow test-torch test-processors test-browser explorer fuzz lint benchmark docs docs-execute docs-check constraints clean
 
 demo: $(VENV)/installed  ## run the main job on real data and say where the report is
 	$(BIN)/attractor demo --out report
 
-test: $(VENV)/installed  ## run the whole test suite, but for what needs PyTorch
-	$(PYTEST) --numprocesses 2 --dist worksteal -m 'not slow and not browser and not torch'
+test: $(VENV)/installed  ## run the test suite, but for the tiers below
+	$(PYTEST) --numprocesses 2 --dist worksteal -m 'not processes and not long and $(UNIT)'
+
+test-changed: $(VENV)/installed  ## run the tests that the changes since BASE can reach
+	$(BIN)/python -m tools.changed_tests --base $(BASE) | \
+	  xargs -r $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m 'not slow and not browser'
+
+test-all: test test-processes test-long test-torch  ## run all tiers, but for hours of runs at a paper's size
+
+test-processes: $(VENV)/installed  ## run the tests that start processes
+	$(PYTEST) --numprocesses 2 --dist worksteal -m 'processes and $(UNIT)'
+
+test-long: $(VENV)/installed  ## check claims and figures at the sizes of the papers, and all that trains for long
+	$(PYTEST) --numprocesses 2 --dist worksteal -m 'long and not processes and $(UNIT)'
 
 test-cold:  ## run it without what the last run compiled
 	rm -rf .pytest_cache/xla

@@ -40,7 +40,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax  # which reads them
+from compiled_programs import CompiledPrograms
 from jax._src.interpreters import mlir
+from started_processes import StartedProcesses
 
 # JAX makes the operations of its intermediate language known anew for every program, a quarter of
 # what a small one takes. Threads may share what knows them, but not two programs of a thread of
@@ -72,6 +74,12 @@ settings.register_profile(
 settings.load_profile("attractor")
 
 NEED_TORCH = Path(__file__).parent / "torch"
+OF_PAPERS = {
+    folder
+    for folder in (Path(__file__).parent / "papers").iterdir()
+    if folder.is_dir() and folder.name != "measurements"
+}
+"""Tests of one paper each: its claims and figures at the sizes that it has."""
 
 
 def pytest_addoption(parser):
@@ -80,6 +88,11 @@ def pytest_addoption(parser):
         action="store_true",
         help="a skip for want of a package is a failure; the Makefile installs what tests import",
     )
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(CompiledPrograms())
+    config.pluginmanager.register(StartedProcesses())
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -119,13 +132,15 @@ def optimized():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks what needs PyTorch; what compiles as users do comes first.
+    """Marks what needs PyTorch and what takes long; what compiles as users do comes first.
 
     Before there is much that it lets go.
     """
     for item in items:
         if item.path.is_relative_to(NEED_TORCH):
             item.add_marker("torch")
+        if "optimized" in item.fixturenames or OF_PAPERS & {*item.path.parents}:
+            item.add_marker("long")
     items.sort(key=lambda item: "optimized" not in item.fixturenames)
 
 

@@ -151,6 +151,7 @@ def check_claim(name):
         assert outcomes and enough(each is Outcome.FAILS for each in outcomes.values()), outcomes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -168,6 +169,7 @@ def test_claim_that_trains_for_long_holds_and_its_control_fails(name, optimized)
     check_claim(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

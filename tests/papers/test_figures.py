@@ -55,6 +55,7 @@ def check_conclusion(name, folder):
     assert drawn.files["txt"].read_text() == written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in FIGURES if name not in LONG + TRAINING_LONG])
 def test_quick_figure_shows_its_conclusion(name, tmp_path):
     check_conclusion(name, tmp_path)

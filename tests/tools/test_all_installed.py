@@ -26,7 +26,7 @@ def summary(folder, *options):
     (folder / "test_some.py").write_text(TESTS)
     (folder / "test_module.py").write_text(MODULE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *options, folder]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests' / 'shared'}"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )

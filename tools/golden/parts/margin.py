@@ -123,8 +123,8 @@ def selections() -> Results:
     weights = np.random.default_rng(7).dirichlet([0.2] * 5, size=(4, 1))
     yield "decomposition", lambda: (
         lambda one: (
-            of(one.directional, SOLUTION), one.finite, one.ambiguous, one.predict(2.0),
-            one.correlation(solution.W),
+            of(one.directional, SOLUTION), of(one.finite, SOLUTION), one.ambiguous,
+            one.predict(2.0), one.correlation(solution.W),
         )
     )(at.decompose(tokens, weights))  # fmt: skip
     yield (

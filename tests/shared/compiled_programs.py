@@ -1,0 +1,82 @@
+"""Counts the programs that the tests of a room have JAX compile, and holds each room to a budget.
+
+Compiling is most of what the tests take. A program is compiled anew for every size of its arrays,
+so tests take their sizes from ``sizes.py`` and draw seeds instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+BUDGET: dict[str, int] = {}
+"""Different programs that the tests of a folder may ask for in one run of ``make test``.
+
+How the tests are shared out changes nothing: a program that several of them ask for counts once.
+"""
+
+
+class CompiledPrograms:
+    """A plugin: notes the key of every program that is asked for, by the room of its test."""
+
+    def __init__(self) -> None:
+        """Starts with no room."""
+        self.keys: dict[str, set[str]] = defaultdict(set)
+        self.room = ""
+        if version("jax").startswith("0.10."):  # what tells programs apart is no public name
+            self._note_keys()
+
+    def _note_keys(self) -> None:
+        from jax._src import compilation_cache
+
+        get_key = compilation_cache.get_cache_key
+
+        def noted(*given, **named):
+            key = get_key(*given, **named)
+            self.keys[self.room].add(key)
+            return key
+
+        compilation_cache.get_cache_key = noted
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        """Says whose programs the next ones are."""
+        folders = item.path.parent.parts[len(TESTS.parts) :]
+        self.room = folders[0] if folders else "top level"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        """Takes over what a worker has counted."""
+        for room, keys in getattr(node, "workeroutput", {}).get("programs", {}).items():
+            self.keys[room] |= set(keys)
+
+    def pytest_sessionfinish(self, session):
+        """Hands the keys to the controller, or fails a run that compiled too much."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["programs"] = {room: sorted(keys) for room, keys in self.keys.items()}
+        elif self.beyond():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def beyond(self) -> dict[str, int]:
+        """Rooms that compiled more than they may, with their numbers of programs."""
+        found = {room: len(keys) for room, keys in sorted(self.keys.items())}
+        return {room: count for room, count in found.items() if count > BUDGET.get(room, 0)}
+
+    def pytest_terminal_summary(self, terminalreporter):
+        """Says how many programs each room compiled."""
+        counts = ", ".join(
+            f"{room} {len(keys)}" for room, keys in sorted(self.keys.items()) if keys
+        )
+        if counts:
+            terminalreporter.write_line(f"programs compiled: {counts}")
+        for room, count in self.beyond().items():
+            terminalreporter.write_line(
+                f"tests/{room} compiled {count} programs, {BUDGET.get(room, 0)} at most: use sizes "
+                f"from sizes.py, or raise the budget in {Path(__file__).relative_to(TESTS.parent)}",
+                red=True,
+            )

@@ -1,0 +1,39 @@
+"""Fails a test that starts a process and is not marked so: such tests are a tier of their own."""
+
+from __future__ import annotations
+
+import multiprocessing.process
+import subprocess
+
+import pytest
+
+
+class StartedProcesses:
+    """A plugin: notes whether a test starts a process."""
+
+    def __init__(self) -> None:
+        """Watches the two ways in which tests and the library start processes."""
+        self.started: list[str] = []
+        for owner, name in (
+            (subprocess.Popen, "__init__"),
+            (multiprocessing.process.BaseProcess, "start"),
+        ):
+            setattr(owner, name, self._noted(getattr(owner, name)))
+
+    def _noted(self, start):
+        def noted(process, *given, **named):
+            self.started.append(str(given[0] if given else process)[:100])
+            return start(process, *given, **named)
+
+        return noted
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Makes a failure of a process that the marks of a test do not tell of."""
+        report = yield
+        if call.when == "teardown":
+            started, self.started = self.started, []
+            if started and report.passed and not item.get_closest_marker("processes"):
+                report.outcome = "failed"
+                report.longrepr = f"started {started[0]}: mark it with pytest.mark.processes"
+        return report
