@@ -18,7 +18,7 @@ from attractor.audit.glossary import explained, glossary
 from attractor.audit.heads import heads
 from attractor.audit.movement_columns import movement_layers, movement_table
 from attractor.audit.result import Prompt
-from attractor.prompt.length.result import LEVELS, NEVER
+from attractor.prompt.length.words import LEVELS, NEVER
 
 ENTRIES = [entry for entries in glossary().values() for entry in entries]
 
