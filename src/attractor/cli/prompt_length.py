@@ -73,9 +73,10 @@ def prompt_length(
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
         )  # fmt: skip
         current.show(found)
-        current.say(*sentences(found, error))
+        findings = sentences(found, error)
+        current.say(*findings)
         if out is None:
-            current.result(**found.summary(error))
+            current.result(**found.summary(), findings=findings)
             current.unwritten()
             return
         from attractor.cli.provenance import report_provenance

@@ -47,12 +47,13 @@ def write_prompt_length_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    numbers = found.summary(error)
+    findings = sentences(found, error)
+    numbers = {**found.summary(), "findings": findings}
     with report_folder(
         directory, TITLE, source, numbers, "prompt-length", provenance=provenance
     ) as report:
         save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
-        report.findings += sentences(found, error)
+        report.findings += findings
         report.findings += [
             f"{name[0].upper()}{name[1:]}: {value}." for name, value in facts(found)
         ]

@@ -95,7 +95,7 @@ def test_scores_of_extreme_queries():
     found = in_one_dimension([0, 0.02, 1, 1, 1, 40], errors=[0.1], lengths=[1000])
     assert found.required[[0, 5]].tolist() == [[np.inf], [np.inf]]
     assert np.isinf(found.error[0, 0]) and np.isnan(found.error[5, 0])
-    tokens = found.summary(0.1)["required"][0]["tokens"]
+    tokens = found.summary()["required"][0]["tokens"]
     assert tokens["0.95"] is None and tokens["0.5"] is not None
 
 
@@ -121,7 +121,7 @@ def test_everything_is_there_as_labeled_arrays_and_tables(found):
     assert data["defect_resolved"].all() and float(data["horizon"]) == found.horizon
     assert "<table" in found._repr_html_()
     assert str(found).splitlines()[0] == "How long a prompt must be"
-    told = found.summary(0.05)
+    told = found.summary()
     assert told["required"][1]["error"] == 0.05 and told["at"][1]["length"] == 3000
     header, *rows = table(found)
     assert len(header) == 3 and [row[0] for row in rows] == [

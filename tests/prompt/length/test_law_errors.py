@@ -82,7 +82,7 @@ def test_a_law_that_is_gaussian_in_disguise_needs_what_gaussian_tokens_need():
 def test_samples_from_an_unknown_law_and_gaussian_tokens_have_none():
     assert prompt_length(HEAD, RNG.normal(size=(40, 2)), QUERIES).law_errors is None
     found = prompt_length(HEAD, Gaussian.isotropic(2), QUERIES)
-    assert found.law_errors is None and found.summary(0.1)["law_itself"] is None
+    assert found.law_errors is None and found.summary()["law_itself"] is None
     assert "law itself" not in repr(found)
 
 
@@ -128,7 +128,7 @@ def test_laws_of_many_parts_have_fewer_queries(monkeypatch):
 
 
 def test_a_result_says_what_prompts_of_the_law_need(law, found):
-    numbers = found.summary(0.1)["law_itself"]
+    numbers = found.summary()["law_itself"]
     assert numbers["queries"] == found.law_errors.query.tolist()
     assert [one["error"] for one in numbers["required"]] == [0.5, 0.1, 0.02]
     assert numbers["at"][1]["error"]["0.5"] > numbers["at"][2]["error"]["0.5"] > 0

@@ -151,12 +151,8 @@ class PromptLength(Plotted, Summary):
         coordinates = {"wanted": self.errors, "length": lengths, "quantile": list(words.QUANTILES)}
         return xr.Dataset(data, coordinates, {"tokens": words.tokens_in_words(self.tokens)})
 
-    def summary(self, error: float) -> dict[str, Any]:
-        """The numbers as plain values of JSON; those infinite, beyond 1e12 tokens, are None.
-
-        Args:
-            error: The error that sentences are about, one of its errors.
-        """
+    def summary(self) -> dict[str, Any]:
+        """The numbers as plain values of JSON; those infinite, beyond 1e12 tokens, are None."""
         defect, known = self.defect, self.defect.resolved
         return {
             "tokens": words.tokens_in_words(self.tokens),
@@ -190,7 +186,6 @@ class PromptLength(Plotted, Summary):
                 "resolved_queries": int(known.sum()),
             },
             "law_itself": self._law_itself(),
-            "findings": words.sentences(self, error),
         }
 
     def _law_itself(self) -> dict[str, Any] | None:
