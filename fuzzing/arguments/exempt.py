@@ -199,7 +199,6 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.prompt.in_context.TaskSample",
         "attractor.prompt.length.NonGaussianDefect",
         "attractor.prompt.length.PromptLength",
-        "attractor.prompt.length.ReplacementError",
         "attractor.prompt.regression.BlockFlow",
         "attractor.prompt.regression.InContextRuns",
         "attractor.prompt.regression.InContextTrajectory",

@@ -71,12 +71,10 @@ def made_checkpoint_audit(checkpoints=1, layers=3, heads=4, *, draws=19, seed=0)
         "gap_null": np.zeros(shape),
         "p": random.uniform(0, 1, shape),
         "p_together": np.where(direction == "elsewhere", 0.7, 0.05),
-        "cosine_other_heads": random.normal(0, 0.02, shape),
-        "p_other_heads": random.uniform(0, 1, shape),
     }
     variables = {name: (("checkpoint", "layer", "head"), value) for name, value in data.items()}
     place = ("checkpoint", "layer", "head", "norm")
-    variables |= {name: (place, cosine[..., None]) for name in ("cosine", "cosine_whole", "gap")}
+    variables |= {name: (place, cosine[..., None]) for name in ("cosine", "gap")}
     null = random.normal(0.2, 0.02, (*shape, draws))
     null[-1, -1, -1] = np.nan
     variables["cosine_null"] = ((*place[:3], "draw"), null)

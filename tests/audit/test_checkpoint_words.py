@@ -4,18 +4,18 @@ import pytest
 from made_checkpoints import made_checkpoint_audit
 
 from attractor.audit.checkpoint_words import (
+    by_direction,
     movement_sentences,
-    movement_summary,
+    movement_table,
     movements_of,
 )
 
 
 def test_every_head_is_an_object_that_json_can_hold():
     audit = made_checkpoint_audit(2, 3, 4)
-    found = json.loads(json.dumps(movement_summary(audit.data), allow_nan=False))
-    assert found["settings"] == {"draws": 19, "alpha": 0.05, "seed": 0, "last": "2"}
-    assert len(found["heads"]) == 24
-    toward, not_asked = found["heads"][1], found["heads"][-1]
+    found = json.loads(json.dumps(movements_of(audit.data), allow_nan=False))
+    assert len(found) == 24
+    toward, not_asked = found[1], found[-1]
     assert (toward["checkpoint"], toward["layer"], toward["head"]) == ("0", 0, 1)
     assert toward["direction"] == "toward" and toward["cosine"] == {"frobenius": 0.5}
     draws = toward["cosine_null"]
@@ -24,6 +24,7 @@ def test_every_head_is_an_object_that_json_can_hold():
         (0.5 - draws["mean"]) / draws["deviation"]
     )
     assert not_asked["cosine"] == {"frobenius": None} and not_asked["cosine_null"]["mean"] is None
+    assert not_asked["deviations_from_draws"] is None
 
 
 def test_heads_that_were_not_asked_about_are_left_out():
@@ -33,10 +34,23 @@ def test_heads_that_were_not_asked_about_are_left_out():
 
 
 def test_sentences_count_every_head_once():
-    first, second, *rest = movement_sentences(made_checkpoint_audit(2, 3, 4).data)
-    assert len(rest) == 2
-    assert first.startswith("From 0 to 2, of 12 heads ") and "shrink" in first
-    assert "shrinks" not in first.replace("1 shrinks", "") and "median norm ratio 0.9" in first
-    assert second.endswith("19 draws of turned heads (5 % for all together): 10 elsewhere, "
+    first, second = movement_sentences(made_checkpoint_audit(2, 3, 4).data)
+    assert first.startswith("From 0 to 2, sizes of 12 heads: ") and " shrinks" in first
+    assert first.endswith("19 draws of turned heads (5 % for all together): 10 elsewhere, "
         "1 toward, 1 away.")  # fmt: skip
-    assert rest[1].endswith("11 elsewhere, 1 not asked.")
+    assert second.endswith("11 elsewhere, 1 not asked.")
+
+
+def test_the_table_has_a_row_for_each_head_those_with_a_direction_first():
+    header, rows = movement_table(by_direction(movements_of(made_checkpoint_audit(2, 3, 4).data)))
+    assert len(rows) == 24 and all(len(row) == len(header) for row in rows)
+    first, second, *_, last = (dict(zip(header, row, strict=True)) for row in rows)
+    assert (first["head"], first["direction"], first["cosine"]) == ("0.1", "toward", "0.50")
+    assert second["direction"] == "away"
+    assert last["direction"] == "not asked: keys are rotated by position"
+    assert last["cosine"] == last["of draws"] == "-"
+
+
+def test_of_many_heads_the_first_are_printed():
+    shown = str(made_checkpoint_audit(1, 12, 12))
+    assert "toward" in shown and shown.endswith("more are in its data.")

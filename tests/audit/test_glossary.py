@@ -5,7 +5,7 @@ from made_checkpoints import made_checkpoint_audit
 from attractor.audit import CaptureStatus, Learnable, Margin, Null
 from attractor.audit.attention_pattern import Pattern
 from attractor.audit.checkpoint_result import Direction, Size
-from attractor.audit.checkpoint_words import movements_of
+from attractor.audit.checkpoint_words import movement_table, movements_of
 from attractor.audit.columns import (
     control_table,
     head_table,
@@ -16,9 +16,8 @@ from attractor.audit.columns import (
 )
 from attractor.audit.glossary import explained, glossary
 from attractor.audit.heads import heads
-from attractor.audit.movement_columns import movement_layers, movement_table
 from attractor.audit.result import Prompt
-from attractor.prompt.length.result import LEVELS, NEVER
+from attractor.prompt.length.words import LEVELS, NEVER
 
 ENTRIES = [entry for entries in glossary().values() for entry in entries]
 
@@ -34,7 +33,6 @@ def tables():
         "prompts": prompt_table(found),
         "control": control_table(made_control()),
         "movements": movement_table(moved),
-        "moved layers": movement_layers(moved),
     }
 
 

@@ -6,6 +6,7 @@
 import hashlib
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -41,6 +42,10 @@ FROM = {
     "check": "tokens.npz", "verify": "run.nc", "basins": "tokens.npz", "corpus": "corpus.txt",
     "prompt-length": "head.npz",
 }  # fmt: skip
+NO_LONGER_SAID = {
+    "prompt-length": r"freezing_|rows|findings|.*\.(effective_|judgment|\w+_of_worst)"
+}
+"""What reports of today leave out, or say in other words."""
 
 
 def digest(*arrays):
@@ -140,7 +145,10 @@ def test_a_result_is_reproduced(name):
     command = [sys.executable, "-m", "attractor", *words]
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("JAX", "XLA"))}
     done = subprocess.run(command, capture_output=True, text=True, env=plain)
-    assert done.returncode == 0 and json.loads(done.stdout)["same"], done.stdout
+    found = json.loads(done.stdout)
+    left_out = NO_LONGER_SAID.get(Path(name).parts[0], "$")
+    differing = [one for one in found["differing"] if not re.match(left_out, one)]
+    assert done.returncode == 0 and found["compared"] and not differing, done.stdout
 
 
 if __name__ == "__main__":

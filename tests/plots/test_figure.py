@@ -90,6 +90,7 @@ def test_curves_bars_and_points_are_read_out():
         left, right = Figure(figsize=(4, 2)).subplots(1, 2)
         left.plot([1, 2, 3], [np.nan, 0.25, 4], label="a < b")
         left.plot([1, 2], [7, 7], label="_hidden")
+        left.fill_between([1, 2], [0, 0], [1, 1], label="a band, which has no points")
         left.set(title="(a)", xlabel="$x_1$", ylabel="loss")
         right.bar([0, 1], [2, 5])
         right.scatter([0, 1], [3, 4], label="support")

@@ -1,7 +1,9 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 import attractor
 from attractor import plots
@@ -12,12 +14,16 @@ SOURCE = Path(attractor.__file__).parent
 
 class Drawn(Plotted):
     def _picture(self):
-        return "score_deviation_figure", [0.5, 1.0]
+        lengths = np.geomspace(1, 1e4, 5)
+        error = ("quantile", "length"), np.ones((3, 5))
+        return "error_by_length_figure", xr.Dataset(
+            {"error": error, "output_error": error}, {"length": lengths}
+        )
 
 
 def test_a_result_draws_what_it_names_with_options_of_that_function():
     figure = Drawn().plot()
-    assert figure.axes[0].get_xlabel().startswith("standard deviation")
+    assert figure.axes[0].get_xlabel().startswith("tokens in the prompt")
     with pytest.raises(TypeError, match="color"):
         Drawn().plot(color="red")
 

@@ -13,7 +13,6 @@ import attractor as at
 from attractor import analysis, next_token, plots, sweeps
 from attractor.analysis import rates
 from attractor.audit.examples import attention_examples
-from attractor.prompt.length import error_quantiles, phase_diagram
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.calls.sweeps import RESULTS
 from fuzzing.arguments.table import Call, Fresh, Lazy
@@ -55,9 +54,7 @@ CONTROL = Lazy(
         {"arm": ["W", "other"], "expected": ("arm", [True, False]), "norm": ["a", "b"]},
     )
 )
-LENGTHS = np.geomspace(1, 1e4, 9)
-BY_LENGTH = Lazy(lambda: error_quantiles(ex.PROMPT_LENGTH.value, LENGTHS))
-PHASES = Lazy(lambda: phase_diagram(ex.PROMPT_LENGTH.value, [0.5, 1.0], LENGTHS))
+BY_LENGTH = Lazy(lambda: ex.PROMPT_LENGTH.value.to_xarray())
 STAGES = Lazy(lambda: next_token.measure_two_stages(ex.TWO_STAGES.value))
 MEASURED = Lazy(lambda: next_token.mechanics.measure_limits(ex.MASS_RUN.value, ex.LIMITS.value))
 
@@ -199,11 +196,6 @@ def _of_corpora() -> Iterator[Call]:
 
 def _of_prompts() -> Iterator[Call]:
     yield Call(plots.error_by_length_figure, data=BY_LENGTH, error=0.1)
-    yield Call(
-        plots.prompt_phase_figure, data=PHASES, horizon=0.7, error=0.1, lengths=[100.0],
-        takes={"lengths": "sequence array objects"},
-    )  # fmt: skip
-    yield Call(plots.score_deviation_figure, score_deviation=np.array([0.5, 1.0, 2.0]))
     yield Call(plots.lengths_figure, data=IN_CONTEXT, time_of_step=0.1)
     yield Call(plots.experiment_figure, data=IN_CONTEXT, references=REFERENCES, query_noise=0.1)
 

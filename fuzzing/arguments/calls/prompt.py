@@ -170,10 +170,7 @@ def _length() -> Iterator[Call]:
     either = {"head": "tokens", "tokens": "head"}
     yield Call(length.AffineLimit, **head, blames=either)
     yield Call(length.PromptLength.errors_at, self=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
-    yield Call(length.error_quantiles, found=ex.PROMPT_LENGTH, lengths=[10.0, 20.0])
-    yield Call(length.phase_diagram, found=ex.PROMPT_LENGTH, horizons=[0.5], lengths=[10.0, 20.0])
     undefined = {"nan": True}  # relative errors of queries whose scores do not vary
     yield Call(length.non_gaussian_defect, **head, **queries, **undefined)
     yield Call(length.prompt_length, **head, **queries, **undefined)
-    yield Call(length.replacement_error, **head, **queries, length=5, prompts=3)
     yield Call(length.required_length, score_deviation=1.5, error=0.1)

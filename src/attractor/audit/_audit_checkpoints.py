@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attractor.audit.captured import Captured, CapturedLayer
 from attractor.audit.checkpoint_result import VARIABLES, CheckpointAudit
+from attractor.audit.checkpoint_words import PLACE
 from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
+from attractor.audit.labeled import Found, labeled
 from attractor.audit.margin_solution import check_norms
 from attractor.audit.movement import GAP, Direction, movements
 from attractor.audit.multiple import check_draws, randomization_p, together
@@ -25,12 +27,10 @@ from attractor.threads import in_threads
 if TYPE_CHECKING:
     import xarray as xr
 
-_AXES = {"gap": "norm", "cosine": "norm", "cosine_whole": "norm", "cosine_null": "draw"}
+_AXES = {"gap": ["norm"], "cosine": ["norm"], "cosine_null": ["draw"]}
 """Axes of variables beside checkpoint, layer and head."""
-_WORDS = ("size", "direction")
-_PLACE = ("checkpoint", "layer", "head")
-Found = dict[str, Any]
-"""The variables of a head from one checkpoint."""
+_EMPTY = {"size": "", "direction": ""}
+_SAME_TEXTS = "Capture the same layers of each, with the same texts, tokenizer and seed"
 
 
 def audit_checkpoints(
@@ -87,7 +87,7 @@ def audit_checkpoints(
     *before, last = captured
     named = _names(names, len(captured))
     for place, one in enumerate(before):
-        _check_same_queries(place, one, last)
+        _refuse(place, _other_queries(one, last), _SAME_TEXTS)
     chosen = chosen_heads(last, layers, heads)
     numbers = sorted({layer for layer, _ in chosen})
     found: dict[tuple[int, int], list[Found]] = {}
@@ -99,7 +99,7 @@ def audit_checkpoints(
         for number in numbers:
             end, starts = last.layer(number), [one.layer(number) for one in before]
             for place, one in enumerate(starts):
-                _check_same_shape(place, number, one, end)
+                _refuse(place, _other_shapes(number, one, end), "Give checkpoints of one model")
             mine = heads_of(number, end, chosen)
 
             def ask(
@@ -149,52 +149,40 @@ def _names(names: Sequence[str] | None, count: int) -> list[str]:
     return found
 
 
-def _check_same_queries(place: int, one: Captured, last: Captured) -> None:
-    """Refuses checkpoints that saw other texts, or were asked at other queries."""
+def _refuse(place: int, differences: Iterator[str], remedy: str) -> None:
+    """Refuses a checkpoint for the first of its differences from the last."""
+    for difference in differences:
+        raise InvalidInputError(f"checkpoints[{place}]", difference, remedy)
+
+
+def _other_queries(one: Captured, last: Captured) -> Iterator[str]:
+    """Where a checkpoint saw other texts, or was asked at other queries."""
     for name in ("document", "position", "token", "special"):
         mine, wanted = getattr(one, name), getattr(last, name)
         if mine.shape != wanted.shape:
-            what = f"{name} has the shape {mine.shape}, and {wanted.shape} in the last"
+            yield f"{name} has the shape {mine.shape}, and {wanted.shape} in the last"
         elif (mine != wanted).any():
             row = int(np.argwhere(mine != wanted)[0][0])
-            what = f"{name} of query {row} differs from that in the last"
-        else:
-            continue
-        raise InvalidInputError(
-            f"checkpoints[{place}]", what, "Capture all with the same texts, tokenizer and seed"
-        )
+            yield f"{name} of query {row} differs from that in the last"
     if one.layers != last.layers:
-        raise InvalidInputError(
-            f"checkpoints[{place}]",
-            f"it has layers {one.layers}, and the last has {last.layers}",
-            "Capture the same layers of each",
-        )
+        yield f"it has layers {one.layers}, and the last has {last.layers}"
 
 
-def _check_same_shape(place: int, number: int, one: CapturedLayer, last: CapturedLayer) -> None:
-    """Refuses a layer whose heads are of another shape, or see other tokens."""
-    arrays = {name: (getattr(one, name), getattr(last, name)) for name in ("queries", "keys")}
-    if one.projections is not None and last.projections is not None:
-        arrays |= {
-            f"projections.{name}": tuple(
-                getattr(of, name) for of in (one.projections, last.projections)
-            )
+def _other_shapes(number: int, one: CapturedLayer, last: CapturedLayer) -> Iterator[str]:
+    """Where heads of a layer are of another shape, or see other tokens."""
+    pairs = [(name, getattr(one, name), getattr(last, name)) for name in ("queries", "keys")]
+    first, second = one.projections, last.projections
+    if first is not None and second is not None:
+        pairs += [
+            (f"projections.{name}", getattr(first, name), getattr(second, name))
             for name in ("query", "bias", "key")
-        }
-    for name, pair in arrays.items():
+        ]
+    for name, *pair in pairs:
         mine, wanted = (None if array is None else array.shape for array in pair)
         if mine != wanted:
-            raise InvalidInputError(
-                f"checkpoints[{place}]",
-                f"{name} of layer {number} has the shape {mine}, and {wanted} in the last",
-                "Give checkpoints of one model",
-            )
+            yield f"{name} of layer {number} has the shape {mine}, and {wanted} in the last"
     if (one.allowed != last.allowed).any():
-        raise InvalidInputError(
-            f"checkpoints[{place}]",
-            f"the mask of layer {number} is not that of the last",
-            "Give checkpoints of one model",
-        )
+        yield f"the mask of layer {number} is not that of the last"
 
 
 def _assembled(
@@ -206,26 +194,16 @@ def _assembled(
     """The variables of all heads as labeled arrays."""
     import xarray as xr
 
-    layers = sorted({layer for layer, _ in found})
-    heads = sorted({head for _, head in found})
+    layers, heads = (sorted({pair[axis] for pair in found}) for axis in range(2))
+    by_place = {
+        (place, layers.index(layer), heads.index(head)): one
+        for (layer, head), every in found.items()
+        for place, one in enumerate(every)
+    }
+    places = {"checkpoint": list(names), "layer": layers, "head": heads}
     sizes = {"norm": len(norms), "draw": settings["draws"]}
-    variables = {}
-    for name, meaning in VARIABLES.items():
-        answers = [one for every in found.values() for one in every]
-        if not any(name in one for one in answers):
-            continue
-        axes = (_AXES[name],) if name in _AXES else ()
-        shape = (len(names), len(layers), len(heads), *(sizes[axis] for axis in axes))
-        word = name in _WORDS
-        array = np.full(shape, "" if word else np.nan, dtype=object if word else float)
-        for (layer, head), every in found.items():
-            for place, one in enumerate(every):
-                if name in one:
-                    array[place, layers.index(layer), heads.index(head)] = one[name]
-        array = array.astype(str) if word else array
-        variables[name] = ((*_PLACE, *axes), array, {"long_name": meaning})
-    coordinates = {"checkpoint": list(names), "layer": layers, "head": heads, "norm": list(norms)}
-    return xr.Dataset(variables, coords=coordinates, attrs=settings)
+    variables = labeled(by_place, places, VARIABLES, axes=_AXES, sizes=sizes, empty=_EMPTY)
+    return xr.Dataset(variables, coords={**places, "norm": list(norms)}, attrs=settings)
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset:
@@ -245,5 +223,5 @@ def _judged(data: xr.Dataset) -> xr.Dataset:
     verdicts[known] = np.where(gaps <= GAP, words, Direction.OPEN.value)
     named = {"p": p, "p_together": p_together, "direction": verdicts.astype(str)}
     return data.assign(
-        {name: (_PLACE, array, {"long_name": VARIABLES[name]}) for name, array in named.items()}
+        {name: (PLACE, array, {"long_name": VARIABLES[name]}) for name, array in named.items()}
     )

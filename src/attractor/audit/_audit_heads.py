@@ -13,6 +13,7 @@ from attractor.audit.attention_pattern import attention_pattern
 from attractor.audit.captured import CAPTURED_BY, Captured, CapturedLayer, CaptureStatus
 from attractor.audit.chosen import chosen_heads, heads_of
 from attractor.audit.finished_heads import finished_heads
+from attractor.audit.labeled import Found, labeled
 from attractor.audit.learnability import learn
 from attractor.audit.margin_solution import (
     MarginQuestion,
@@ -63,9 +64,7 @@ _AXES = {
 }
 """Axes of variables beside layer and head."""
 _WORDS = ("capture", "selection", "learnable", "margin", "margin_space", "prompt")
-
-Found = dict[str, Any]
-"""The variables of one head."""
+_EMPTY = {**dict.fromkeys(_WORDS, ""), "selected": -1}
 
 
 def audit_heads(
@@ -271,7 +270,7 @@ def _assembled(
 
     layers = sorted({layer for layer, _ in found})
     heads = sorted({head for _, head in found})
-    places = {pair: (layers.index(pair[0]), heads.index(pair[1])) for pair in found}
+    by_place = {(layers.index(n), heads.index(m)): one for (n, m), one in found.items()}
     sizes = {
         "null": len(Null), _DRAWS: settings["draws"], "error": len(ERRORS),
         "query": len(captured.document),
@@ -281,25 +280,11 @@ def _assembled(
         sizes |= {"margin_draw": question.draws}
         coordinates = {"norm": list(question.norms), "estimator": list(question.estimators)}
         sizes |= {name: len(labels) for name, labels in coordinates.items()}
-    variables: dict[str, Any] = {}
-    for name, meaning in VARIABLES.items():
-        if not any(name in one for one in found.values()):
-            continue
-        axes = _AXES.get(name, ())
-        shape = (len(layers), len(heads), *(sizes[axis] for axis in axes))
-        empty: Any = "" if name in _WORDS else -1 if name == "selected" else np.nan
-        array = np.full(shape, empty, dtype=object if name in _WORDS else None)
-        for pair, one in found.items():
-            if name in one:
-                array[places[pair]] = one[name]
-        if name in _WORDS:
-            array = array.astype(str)
-        variables[name] = (("layer", "head", *axes), array, {"long_name": meaning})
+    places = {"layer": layers, "head": heads}
     data = xr.Dataset(
-        variables,
+        labeled(by_place, places, VARIABLES, axes=_AXES, sizes=sizes, empty=_EMPTY),
         coords={
-            "layer": layers,
-            "head": heads,
+            **places,
             "null": [null.value for null in Null],
             "error": list(ERRORS),
             **coordinates,

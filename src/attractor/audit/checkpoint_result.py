@@ -33,12 +33,9 @@ VARIABLES = {
     "gap": "relative duality gap of the margin solution of the last one's selections",
     "gap_null": "the largest of the draws",
     "cosine": "cosine of the tangential change with that of the solution that it can go along",
-    "cosine_whole": "cosine of the tangential change with all of the solution",
     "cosine_null": "cosine of every draw: both turned alike, with selections of its own",
     "p": "share of draws, the head among them, with a cosine as far from the mean of all",
     "p_together": "the same of the largest deviation of all heads and checkpoints: family-wise",
-    "cosine_other_heads": "mean cosine of other heads' changes with the solution of this one",
-    "p_other_heads": "share of the layer's heads with a cosine as far from the mean of all",
 }
 """What is known of heads, and what each means; some is not known of every head."""
 
@@ -110,23 +107,24 @@ class CheckpointAudit(Plotted, Printed):
         return "checkpoint_figure", self.data
 
     def _seen(self) -> str:
-        from attractor.audit.checkpoint_words import movements_of
-        from attractor.audit.seen import movements_seen
+        from attractor.audit.checkpoint_words import movement_sentences
 
-        return movements_seen(movements_of(self.data))
+        return " ".join(movement_sentences(self.data))
 
     def _print(self, console: Console) -> None:
-        from attractor.audit.checkpoint_words import movement_sentences, movements_of
-        from attractor.audit.movement_columns import movement_layers, movement_table
+        from attractor.audit.checkpoint_words import (
+            by_direction,
+            movement_sentences,
+            movement_table,
+            movements_of,
+        )
 
-        found = movements_of(self.data)
         for line in movement_sentences(self.data):
             console.print(line, highlight=False, markup=False)
-        aside = ["along itself", "top probability", "of other heads"]
-        aside += ["from"] if self.data.sizes["checkpoint"] == 1 else []
-        few = len(found) <= MOST_ROWS
-        names, rows = movement_table(found, without=aside) if few else movement_layers(found)
-        print_table(console, names, rows, wrapped=("direction",))
+        names, rows = movement_table(by_direction(movements_of(self.data)))
+        print_table(console, names, rows[:MOST_ROWS], wrapped=("direction",))
+        if len(rows) > MOST_ROWS:
+            console.print(f"{len(rows) - MOST_ROWS:,} more are in its data.", highlight=False)
 
 
 def load_checkpoint_audit(path: str | os.PathLike[str]) -> CheckpointAudit:

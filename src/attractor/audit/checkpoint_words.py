@@ -1,4 +1,4 @@
-"""An audit of checkpoints in sentences, and an object for each head."""
+"""An audit of checkpoints as an object for each head, as sentences and as one table."""
 
 from __future__ import annotations
 
@@ -6,18 +6,38 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
-from attractor.audit.columns import counted, percent
-from attractor.audit.movement_columns import direction_of
+from attractor.audit.checkpoint_result import Direction
+from attractor.audit.columns import HEAD, Column, Head, Table, counted, percent, written
+from attractor.audit.heads import column, nested
 from attractor.records import finite_or_none
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_PLACE = ("checkpoint", "layer", "head")
+PLACE = ("checkpoint", "layer", "head")
+"""The axes that say which head it is, and from which checkpoint."""
+TOLD = (Direction.TOWARD, Direction.AWAY)
+"""Directions that are told apart from those of turned heads."""
+_OF_DRAWS = ("mean", "deviation", "smallest", "largest")
 
 
-def movements_of(data: xr.Dataset) -> list[dict[str, Any]]:
+def deviations_from_draws(data: xr.Dataset) -> Float[np.ndarray, "checkpoint layer head"]:
+    """Cosines of heads, in standard deviations of their draws from the mean of these.
+
+    Args:
+        data: The arrays of an audit of checkpoints.
+    """
+    if "cosine_null" not in data:
+        return np.full([data.sizes[axis] for axis in PLACE], np.nan)
+    cosine, _ = column(data, "cosine", PLACE)
+    draws, _ = column(data, "cosine_null", PLACE)
+    mean, deviation = draws[..., 0], draws[..., 1]
+    return (cosine[..., 0] - mean) / np.where(deviation > 0, deviation, np.nan)
+
+
+def movements_of(data: xr.Dataset) -> list[Head]:
     """What is known of every head from every checkpoint, in the order of checkpoints and layers.
 
     What is known in several norms is an object by their names; of draws their mean, standard
@@ -26,45 +46,31 @@ def movements_of(data: xr.Dataset) -> list[dict[str, Any]]:
     Args:
         data: The arrays of an audit of checkpoints.
     """
-    places = {axis: data[axis].to_numpy() for axis in _PLACE}
-    columns = {}
-    for variable, array in data.data_vars.items():
-        ordered = array.transpose(*_PLACE, ...)
-        axes = ordered.dims[3:]
-        labels = data[axes[0]].to_numpy().tolist() if axes else []
-        columns[str(variable)] = ordered.to_numpy(), axes, labels
-    found = []
-    for place in np.ndindex(columns["direction"][0].shape):
+    names = [str(name) for name in data.data_vars]
+    columns = {name: column(data, name, PLACE, _OF_DRAWS) for name in names}
+    above, found = deviations_from_draws(data), []
+    for place in np.ndindex(above.shape):
         if not columns["direction"][0][place]:
             continue  # a hole in the table of layers and heads: not asked about
         entry: dict[str, Any] = {
-            axis: where[at].item() for (axis, where), at in zip(places.items(), place, strict=True)
+            axis: data[axis].to_numpy()[at].item() for axis, at in zip(PLACE, place, strict=True)
         }
-        for name, (values, axes, labels) in columns.items():
-            entry[name] = _plain(values[place], axes, labels)
-        draws = entry.get("cosine_null")
-        if draws and draws["deviation"]:
-            own = next(iter(entry["cosine"].values()))
-            entry["deviations_from_draws"] = (own - draws["mean"]) / draws["deviation"]
-        found.append(entry)
+        entry |= {name: nested(array[place], axes) for name, (array, axes) in columns.items()}
+        found.append(entry | {"deviations_from_draws": finite_or_none(above[place])})
     return found
 
 
-def movement_summary(data: xr.Dataset) -> dict[str, Any]:
-    """The findings as JSON takes them: settings, and an object a head.
+def by_direction(found: list[Head]) -> list[Head]:
+    """Heads with a direction first.
 
     Args:
-        data: The arrays of an audit of checkpoints.
+        found: What ``movements_of`` returns.
     """
-    settings = {
-        key: value.item() if isinstance(value, np.generic) else value
-        for key, value in data.attrs.items()
-    }
-    return {"settings": settings, "heads": movements_of(data)}
+    return sorted(found, key=lambda one: one["direction"] not in TOLD)
 
 
 def movement_sentences(data: xr.Dataset) -> list[str]:
-    """The findings, two sentences for each checkpoint: sizes and selections, and directions.
+    """The findings, a sentence for each checkpoint: sizes and directions.
 
     Args:
         data: The arrays of an audit of checkpoints.
@@ -72,39 +78,72 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
     lines, found = [], movements_of(data)
     for checkpoint in data["checkpoint"].to_numpy().tolist():
         here = [one for one in found if one["checkpoint"] == checkpoint]
-        sizes = Counter(one["size"] for one in here)
-        several = Counter({_plural(word) if n > 1 else word: n for word, n in sizes.items()})
-        line = (
-            f"From {checkpoint} to {data.attrs['last']}, of {len(here):,} heads {counted(several)}"
+        sizes, directions = (
+            counted(Counter(one[name].partition(":")[0] for one in here))
+            for name in ("size", "direction")
         )
-        ratios = [one["norm_ratio"] for one in here if one.get("norm_ratio") is not None]
-        if ratios:
-            line += f" (median norm ratio {np.median(ratios):.2f})"
-        same = [one["agreement"] for one in here if one.get("agreement") is not None]
-        if same:
-            line += (
-                f"; in the median head {percent(float(np.median(same)))} of queries select the same"
-            )
-        lines.append(f"{line}.")
-        words = Counter(direction_of(one) for one in here)
         lines.append(
-            "Seen from the margin solutions of what they select, beside "
+            f"From {checkpoint} to {data.attrs['last']}, sizes of {len(here):,} heads: {sizes}; "
+            "directions, seen from the margin solutions of what they select, beside "
             f"{data.attrs['draws']:,} draws of turned heads ({percent(data.attrs['alpha'])} for "
-            f"all together): {counted(words)}."
+            f"all together): {directions}."
         )
     return lines
 
 
-def _plain(value: Any, axes: tuple[Any, ...], labels: list[Any]) -> Any:
-    if not axes:
-        return str(value) if isinstance(value, str) else finite_or_none(value)
-    if axes == ("draw",):
-        names = ("mean", "deviation", "smallest", "largest")
-        found = (value.mean(), value.std(ddof=min(1, len(value) - 1)), value.min(), value.max())
-        return dict(zip(names, map(finite_or_none, found), strict=True))
-    return dict(zip(labels, map(finite_or_none, value), strict=True))
+MOVEMENTS = (
+    Column("from", "the earlier checkpoint", lambda one: one["checkpoint"]),
+    HEAD,
+    Column("size", "whether the head grew or shrank, in a word", lambda one: one["size"]),
+    Column(
+        "norm ratio",
+        "Frobenius norm of the matrix of the head over that at the earlier checkpoint",
+        lambda one: _two(one.get("norm_ratio")),
+    ),
+    Column(
+        "same selection",
+        "share of queries that attend most to the same token at both",
+        lambda one: _two(one.get("agreement")),
+    ),
+    Column(
+        "direction",
+        "where the rest of the change goes, seen from the margin solution of what the head selects "
+        "now, in a word",
+        lambda one: one["direction"],
+    ),
+    Column(
+        "cosine",
+        "cosine of that rest with what it can go along of that solution: 1 for a straight turn",
+        lambda one: " / ".join(map(_two, (one.get("cosine") or {}).values())) or "-",
+    ),
+    Column(
+        "of draws",
+        "smallest and largest such cosine of heads turned at random",
+        lambda one: _draws(one.get("cosine_null") or {}),
+    ),
+    Column(
+        "together",
+        "share of draws, the head among them, whose cosine deviates as much, for all heads and "
+        "checkpoints at once",
+        lambda one: _two(one.get("p_together")),
+    ),
+)
+"""The columns of every head from every checkpoint."""
 
 
-def _plural(size: str) -> str:
-    """A word for the sizes of several heads."""
-    return size.replace("grows", "grow").replace("shrinks", "shrink")
+def movement_table(found: list[Head]) -> Table:
+    """A row for each head from each checkpoint.
+
+    Args:
+        found: What ``movements_of`` returns.
+    """
+    return written(MOVEMENTS, found)
+
+
+def _draws(draws: dict[str, float | None]) -> str:
+    low, high = draws.get("smallest"), draws.get("largest")
+    return "-" if low is None else f"{_two(low)} to {_two(high)}"
+
+
+def _two(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

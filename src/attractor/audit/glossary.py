@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from attractor.audit.attention_pattern import Pattern
 from attractor.audit.captured import CaptureStatus
 from attractor.audit.checkpoint_result import Direction, Size
+from attractor.audit.checkpoint_words import MOVEMENTS
 from attractor.audit.columns import (
     HEADS,
     LAYERS,
@@ -17,7 +18,6 @@ from attractor.audit.columns import (
     margin_columns,
     prompt_columns,
 )
-from attractor.audit.movement_columns import MOVED_LAYERS, MOVEMENTS
 from attractor.audit.nulls import Null
 from attractor.audit.result import Learnable, Margin, Prompt
 from attractor.audit.word import Word
@@ -50,10 +50,6 @@ _OF_MARGINS: dict[str, str] = {
     "margin solution": "the matrix of least norm that selects the same tokens with a margin of 1: "
     "where gradient descent takes a saturated head",
     "certified": "with a bound from below that meets it: the relative gap is what may be missing",
-}
-_OF_MOVEMENTS: dict[str, str] = {
-    "checkpoint": "the model at an earlier time, on the same texts and queries",
-    "turned heads": "the head at both checkpoints with its queries turned alike at random",
 }
 
 
@@ -89,10 +85,9 @@ def glossary(
         found["The positive control"] = _columns(control_columns(["of a norm"]))
     if checkpoints:
         found["Which way heads move"] = [
-            *_OF_MOVEMENTS.items(),
             *_words(Size),
             *_words(Direction),
-            *_columns([*MOVEMENTS, *MOVED_LAYERS]),
+            *_columns(MOVEMENTS),
         ]
     return found
 

@@ -32,6 +32,7 @@ NULLED = ("accuracy_null", "p", "p_together")
 ALWAYS = ("accuracy", "accuracy_low", "accuracy_high", *NULLED, "q")
 """Variables that every head has, be it as None."""
 _OF_DRAWS = ("mean", "deviation", "largest")
+"""What objects say of draws."""
 
 
 def of_verdict(data: xr.Dataset, name: str) -> xr.DataArray:
@@ -73,7 +74,7 @@ def heads(data: xr.Dataset) -> list[dict[str, Any]]:
     """
     above = deviations_above_null(data)
     columns = {
-        name: _column(data, name)
+        name: column(data, name)
         for name in VARIABLES
         if name in data and "query" not in data[name].dims
     }
@@ -85,7 +86,7 @@ def heads(data: xr.Dataset) -> list[dict[str, Any]]:
             axis: int(data[axis].to_numpy()[at]) for axis, at in zip(_PLACE, place, strict=True)
         }
         entry |= dict.fromkeys(ALWAYS)
-        entry |= {name: _nested(array[place], axes) for name, (array, axes) in columns.items()}
+        entry |= {name: nested(array[place], axes) for name, (array, axes) in columns.items()}
         by_null = {name: entry[name] for name in NULLED if name in columns}
         entry |= {name: values[data.attrs["null"]] for name, values in by_null.items()}
         nulls = next(iter(by_null.values()), {})
@@ -150,16 +151,30 @@ def _asked(words: str | None) -> bool:
     return bool(words) and not words.startswith(NOT_ASKED)
 
 
-def _column(data: xr.Dataset, name: str) -> tuple[np.ndarray, list[Sequence[str]]]:
-    """A variable by layer and head, and the coordinates of what other axes it has."""
+def column(
+    data: xr.Dataset,
+    name: str,
+    place: Sequence[str] = _PLACE,
+    of_draws: Sequence[str] = _OF_DRAWS,
+) -> tuple[np.ndarray, list[Sequence[str]]]:
+    """A variable by the place of a head, and the coordinates of what other axes it has.
+
+    Args:
+        data: Labeled arrays.
+        name: The variable.
+        place: The axes that say which head it is.
+        of_draws: What is wanted of draws: "mean", "deviation", "smallest", "largest".
+    """
     array = data[name]
     drawn = [axis for axis in array.dims if str(axis).endswith("draw")]
-    axes = [str(axis) for axis in array.dims if axis not in (*_PLACE, *drawn)]
+    axes = [str(axis) for axis in array.dims if axis not in (*place, *drawn)]
     labels: list[Sequence[str]] = [[str(key) for key in data[axis].to_numpy()] for axis in axes]
     if not drawn:
-        return array.transpose(*_PLACE, *axes).to_numpy(), labels
-    draws = _in_order(array.transpose(*_PLACE, *axes, *drawn))
-    return np.stack([draws.mean(-1), _spread(draws), draws.max(-1)], -1), [*labels, _OF_DRAWS]
+        return array.transpose(*place, *axes).to_numpy(), labels
+    draws = _in_order(array.transpose(*place, *axes, *drawn))
+    known = {"mean": draws.mean(-1), "deviation": _spread(draws)}
+    known |= {"smallest": draws.min(-1), "largest": draws.max(-1)}
+    return np.stack([known[one] for one in of_draws], -1), [*labels, of_draws]
 
 
 def _in_order(array: xr.DataArray) -> np.ndarray:
@@ -172,7 +187,8 @@ def _spread(draws: Float[np.ndarray, "*axes draw"]) -> Float[np.ndarray, "*axes"
     return draws.std(-1, ddof=min(1, draws.shape[-1] - 1))
 
 
-def _nested(value: Any, axes: list[Sequence[str]]) -> Any:
+def nested(value: Any, axes: list[Sequence[str]]) -> Any:
+    """A value as JSON takes it: an object by the coordinates of its axes; NaN is None."""
     if axes:
-        return {key: _nested(one, axes[1:]) for key, one in zip(axes[0], value, strict=True)}
+        return {key: nested(one, axes[1:]) for key, one in zip(axes[0], value, strict=True)}
     return str(value) if isinstance(value, str) else finite_or_none(value)

@@ -19,7 +19,6 @@ from attractor.audit.margin_solution import (
     selections_of,
     solved,
 )
-from attractor.audit.multiple import randomization_p
 from attractor.margin import Solution
 from attractor.randomness import generator
 
@@ -86,25 +85,21 @@ class Change:
         ww, wv, vv = (float((key * (R @ query @ R.T)).sum()) for key, query in self._grams)
         return ww, wv, vv
 
-    def cosines(self, M: Matrix, R: Matrix) -> tuple[float, float]:
-        """Cosines of the tangential change with ``M``, less its part along ``V`` and whole.
+    def cosine(self, M: Matrix, R: Matrix) -> float:
+        """Cosine of the tangential change with ``M`` less its part along ``V``.
 
         The tangential change is the part of ``W - V`` orthogonal to ``V``: with
         ``g = <W, V> / <V, V>`` it is ``W - g V``. It can go along the part of ``M`` orthogonal to
-        ``V`` alone: that cosine is 1 where ``V`` turns straight to ``M``, however near it is,
-        while the one with all of ``M`` falls to 0 as it arrives.
+        ``V`` alone: the cosine is 1 where ``V`` turns straight to ``M``, however near it is.
         """
         ww, wv, vv = self.products(R)
         if not vv > 0:
-            return np.nan, np.nan
+            return np.nan
         w, v = (float(((key.T @ R @ query) * M).sum()) for key, query in self._parts)
         size, growth = float((M**2).sum()), wv / vv
         product, tangential = w - growth * v, ww - growth * wv
-        part, whole = (
-            product / np.sqrt(square) if square > 0 else np.nan
-            for square in (tangential * (size - v**2 / vv), tangential * size)
-        )
-        return float(part), float(whole)
+        square = tangential * (size - v**2 / vv)
+        return float(product / np.sqrt(square)) if square > 0 else np.nan
 
 
 def movements(
@@ -121,7 +116,7 @@ def movements(
     With ``W`` of the last checkpoint, ``V`` of one before and ``D = W - V`` in hidden space:
     ``|W| / |V|``, ``cos(D, V)``, the share of queries that select the same token in both, each by
     its own attention; and where the tangential part of ``D`` goes, seen from the certified margin
-    solution of what the last one selects (``Change.cosines``).
+    solution of what the last one selects (``Change.cosine``).
 
     That solution is made of the last head's own selections, so that any change seems to go toward
     it. A draw of the null has selections of its own, too: queries of both checkpoints are turned by
@@ -197,8 +192,6 @@ class _End:
         last, head, own = self.layer, self.head, self.selections
         change = Change(Factors.of(first, head), Factors.of(last, head), self.rows)
         still = np.eye(len(own.left))
-        cosines = [change.cosines(one.W, still) for one in self.solutions]
-        of_layer = np.array([cosines[0][0], *self._of_other_heads(first)])
         axes = _independent(*(one.queries[own.used, head].mean(0) for one in (last, first)))
         null, gaps = [], []
         for draw in range(draws):
@@ -206,32 +199,17 @@ class _End:
             turned = own.left.T @ R @ own.right
             problem = problem_of(own.tokens, turned)
             solution = solved(problem, turned, self.solutions[0].geometry.name, GAP)
-            null.append(change.cosines(solution.W, R)[0])
+            null.append(change.cosine(solution.W, R))
             gaps.append(float(solution.gap))
         return {
             "queries": float(len(own.used)),
             "rows": float(len(own.problem.bounds)),
             "gap": [float(one.gap) for one in self.solutions],
             "gap_null": max(gaps),
-            "cosine": [part for part, _ in cosines],
-            "cosine_whole": [whole for _, whole in cosines],
+            "cosine": [change.cosine(one.W, still) for one in self.solutions],
             "cosine_null": null,
-            "cosine_other_heads": float(of_layer[1:].mean()) if len(of_layer) > 1 else np.nan,
-            "p_other_heads": float(randomization_p(np.abs(of_layer - of_layer.mean()))),
             "direction": "",
         }
-
-    def _of_other_heads(self, first: CapturedLayer) -> list[float]:
-        """Cosines of the changes of other heads with the solution of this one."""
-        found = []
-        for other in range(self.layer.heads):
-            if other != self.head and not (_unknown(first, other) or _unknown(self.layer, other)):
-                factors = Factors.of(first, other), Factors.of(self.layer, other)
-                if _size(*factors)[1] is None:
-                    still = np.eye(len(factors[0].key))
-                    M = self.solutions[0].W
-                    found.append(Change(*factors, self.rows).cosines(M, still)[0])
-        return found
 
 
 def _unknown(layer: CapturedLayer, head: int) -> str | None:

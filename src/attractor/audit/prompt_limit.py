@@ -12,7 +12,7 @@ from attractor.audit.rows import HeadRows
 from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.how_long import prompt_length
-from attractor.prompt.length.result import judgment
+from attractor.prompt.length.words import judgment
 from attractor.randomness import generator
 
 ERRORS = (0.3, 0.1, 0.03)

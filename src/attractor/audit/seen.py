@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attractor.audit.heads import BEATS_NULLS, name
-from attractor.records.seen import course, listed, spread
+from attractor.records.seen import listed, spread
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,19 +63,6 @@ def texts_seen(shown: xr.Dataset) -> str:
     return f"The token that each query attends to most. {listed(tops)}"
 
 
-def curves_seen(curves: xr.Dataset) -> str:
-    """How the accuracy of each head goes with the number of documents."""
-    courses = {}
-    for place in range(curves.sizes["curve"]):
-        one = curves.isel(curve=place)
-        null = float(one["accuracy_null"].isel(size=-1).mean())
-        courses[f"{int(one['layer'])}.{int(one['head'])}"] = (
-            f"{course(one['accuracy'].to_numpy())}, its draws end at {null:.2f}"
-        )
-    documents = curves["documents"].to_numpy().ravel()
-    return f"Accuracy from {documents.min()} to {documents.max()} documents. {listed(courses)}"
-
-
 def control_seen(control: xr.Dataset) -> str:
     """The range of margin ratios in each row."""
     rows = {}
@@ -84,11 +71,3 @@ def control_seen(control: xr.Dataset) -> str:
             ratios = control["margin_ratio"].sel(arm=arm, norm=norm).to_numpy()
             rows[f"{arm}, {norm}"] = spread(ratios)
     return f"Margin ratios. {listed(rows)}"
-
-
-def movements_seen(every: Sequence[dict[str, Any]]) -> str:
-    """How much heads grew, and how many have a frame."""
-    ratios = [one["norm_ratio"] for one in every if one.get("norm_ratio") is not None]
-    ways = Counter(str(one["direction"]) for one in every)
-    counts = ", ".join(f"{way} {count}" for way, count in ways.most_common())
-    return f"Norm ratios from {spread(ratios)}. Directions: {counts}."

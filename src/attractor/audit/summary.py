@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attractor.audit.calibration import calibration
 from attractor.audit.checkpoint_result import CheckpointAudit
-from attractor.audit.checkpoint_words import movement_sentences, movement_summary
+from attractor.audit.checkpoint_words import movement_sentences, movements_of
 from attractor.audit.columns import control_table
 from attractor.audit.heads import heads
 from attractor.audit.result import Audit
@@ -38,7 +38,8 @@ def summary(
         asked |= {"control": [dict(zip(header, row, strict=True)) for row in rows]}
     if checkpoints is not None:
         findings = [*findings, *movement_sentences(checkpoints.data)]
-        asked |= {"checkpoints": movement_summary(checkpoints.data)}
+        moved = {key: _plain(value) for key, value in checkpoints.data.attrs.items()}
+        asked |= {"checkpoints": {"settings": moved, "heads": movements_of(checkpoints.data)}}
     return {
         "sentence": findings[0],
         "findings": findings,

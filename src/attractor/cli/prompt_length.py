@@ -65,8 +65,7 @@ def prompt_length(
 
         from attractor.files import load_head
         from attractor.prompt.length.how_long import ERRORS, LENGTHS, prompt_length as find
-        from attractor.prompt.length.result import sentences
-        from attractor.prompt.length.summary import summary
+        from attractor.prompt.length.words import sentences
 
         loaded = load_head(file)
         found = find(
@@ -74,9 +73,10 @@ def prompt_length(
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
         )  # fmt: skip
         current.show(found)
-        current.say(*sentences(found, error))
+        findings = sentences(found, error)
+        current.say(*findings)
         if out is None:
-            current.result(**summary(found, error))
+            current.result(**found.summary(), findings=findings)
             current.unwritten()
             return
         from attractor.cli.provenance import report_provenance
@@ -84,13 +84,9 @@ def prompt_length(
         from attractor.report.prompt_length import write_prompt_length_report
 
         cited = LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")
-        written = write_prompt_length_report(
-            out,
-            found,
-            error,
-            source=f"{file.name}: {loaded.size_in_words}",
-            provenance=report_provenance(
-                "prompt-length", arguments, source=loaded, seeds=[seed], bibtex=[cited]
-            ),
+        made = report_provenance(
+            "prompt-length", arguments, source=loaded, seeds=[seed], bibtex=[cited]
         )
+        source = f"{file.name}: {loaded.size_in_words}"
+        written = write_prompt_length_report(out, found, error, source=source, provenance=made)
         current.wrote("report", out / REPORT, **written)

@@ -111,11 +111,7 @@ if TYPE_CHECKING:
         separating_line as separating_line,
         trajectory as trajectory,
     )
-    from attractor.plots.prompt_length import (
-        error_by_length_figure as error_by_length_figure,
-        prompt_phase_figure as prompt_phase_figure,
-        score_deviation_figure as score_deviation_figure,
-    )
+    from attractor.plots.prompt_length import error_by_length_figure as error_by_length_figure
     from attractor.plots.rates import plot_rate as plot_rate, rates_figure as rates_figure
     from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
     from attractor.plots.roles import (

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.figure
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.patches import Rectangle
 
 _PANELS, _CURVES = 8, 6
@@ -47,7 +48,7 @@ def _shown(axes: Axes) -> Iterator[str]:
         yield f"{len(heights)} bars from {min(heights):.3g} to {max(heights):.3g}"
     for points in axes.collections:
         label, heights = str(points.get_label()), np.asarray(points.get_offsets(), float)[:, 1]
-        if not label.startswith("_") and heights.size:
+        if isinstance(points, PathCollection) and not label.startswith("_") and heights.size:
             some = f"{heights.size} points from {heights.min():.3g} to {heights.max():.3g}"
             yield f"{_plain(label)}: {some}"
 

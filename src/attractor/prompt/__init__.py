@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         PromptLength as PromptLength,
         non_gaussian_defect as non_gaussian_defect,
         prompt_length as prompt_length,
-        replacement_error as replacement_error,
         required_length as required_length,
     )
     from attractor.prompt.measures import (

@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 from attractor import plots
 from attractor.audit._learning_curves import learning_curves
 from attractor.audit.captured import Captured
-from attractor.audit.checkpoint_result import CheckpointAudit, Direction
-from attractor.audit.checkpoint_words import movement_sentences, movements_of
+from attractor.audit.checkpoint_result import CheckpointAudit
+from attractor.audit.checkpoint_words import (
+    by_direction,
+    movement_sentences,
+    movement_table,
+    movements_of,
+)
 from attractor.audit.columns import (
     control_table,
     head_table,
@@ -36,14 +41,11 @@ from attractor.audit.heads import (
     name,
     verdict,
 )
-from attractor.audit.movement_columns import direction_of, movement_table
 from attractor.audit.result import Audit, Margin
 from attractor.audit.seen import (
     accuracy_seen,
     control_seen,
-    curves_seen,
     map_seen,
-    movements_seen,
     texts_seen,
 )
 from attractor.audit.summary import curve_numbers, summary
@@ -54,6 +56,7 @@ from attractor.audit.words import (
     head_line,
     prompt_sentence,
 )
+from attractor.plots.description import description
 from attractor.provenance import Provenance
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Link, Section, Table
@@ -121,13 +124,9 @@ CHECKPOINTS = FigureFile(
     "of their own; blue is toward that solution, orange away from it.",
 )
 MOVEMENT = (
-    "In hidden space a head is the matrix K^T [Q, b]. Its change has a part along the matrix "
-    "itself, which makes attention sharper or flatter and is what weight decay takes, and a "
-    "tangential part. That the latter has a positive cosine with the margin solution of what the "
-    "head selects now means nothing by itself: the solution is made of these selections, and heads "
-    "that are turned at random have such cosines, too. So a head is toward or away only where it "
-    "is beyond those draws, for all heads and checkpoints together. Changes of the other heads of "
-    "the layer are compared with the same solution, which is not made of their selections."
+    "The solution is made of what a head selects now, and heads that are turned at random have "
+    "positive cosines with theirs, too. So a head is toward or away only where it is beyond those "
+    "draws, for all heads and checkpoints together."
 )
 MARGIN = (
     "A head at a margin solution attends to the tokens it selects with the largest margin that a "
@@ -196,7 +195,7 @@ def write_audit_report(
         if asked_for_margins(ordered):
             report.sections += _margins(ordered)
         if checkpoints is not None:
-            report.sections += _checkpoints(checkpoints, report)
+            report.sections.append(_checkpoints(checkpoints, report))
         report.sections += _tables(ordered)
         parts = _clearest_and_least_clear(ordered)
         report.sections.append(_texts(parts, audit, captured, report))
@@ -310,17 +309,9 @@ def _curves(
     curves = learning_curves(captured, audit, shown, progress=progress)
     save_netcdf(curves, report.place / f"{CURVES.name}.nc")
     numbers["learning_curves"] = curve_numbers(curves)
-    figure = report.picture(CURVES, plots.audit_curves_figure(curves), curves_seen(curves))
-    return Section(
-        "Learning curves",
-        [
-            f"{curves_sentence(curves)} That the clearest heads end above them is why they are the "
-            "clearest; what the curves add is how few documents it takes, and whether more "
-            "documents bring the others nearer to it."
-        ],
-        figure=figure,
-        fold="closed",
-    )
+    drawn = plots.audit_curves_figure(curves)
+    figure = report.picture(CURVES, drawn, description(drawn))
+    return Section("Learning curves", [curves_sentence(curves)], figure=figure, fold="closed")
 
 
 def _prompts(ordered: list[dict[str, Any]]) -> Section:
@@ -366,16 +357,16 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
     return Section("The positive control", lines, table, figure, fold="closed")
 
 
-def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> list[Section]:
+def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
     found.save(report.place / f"{CHECKPOINTS.name}.nc")
-    every = movements_of(found.data)
-    drawn = plots.checkpoint_figure(found.data)
-    figure = report.picture(CHECKPOINTS, drawn, movements_seen(every))
-    told = [one for one in every if direction_of(one) in (Direction.TOWARD, Direction.AWAY)]
-    rest = [one for one in every if one not in told]
-    tables = _parted("Heads with a direction", told, "All other heads", rest, movement_table)
-    lines = [*movement_sentences(found.data), MOVEMENT]
-    return [Section("Which way heads move", lines, figure=figure, parts=tables)]
+    every = by_direction(movements_of(found.data))
+    lines, drawn = movement_sentences(found.data), plots.checkpoint_figure(found.data)
+    return Section(
+        "Which way heads move",
+        [*lines, MOVEMENT, *_beyond(every)],
+        Table(*movement_table(every[:MOST_ROWS])),
+        report.picture(CHECKPOINTS, drawn, " ".join(lines)),
+    )
 
 
 def _words(ordered: list[dict[str, Any]], *, control: bool, checkpoints: bool) -> Section:

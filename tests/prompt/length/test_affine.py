@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.prompt import AttentionHead, Empirical, Gaussian, Rademacher, Sphere, output
-from attractor.prompt.length import AffineLimit, replacement_error
+from attractor.prompt import AffineLimit, AttentionHead, Empirical, Gaussian, output
 
 RNG = np.random.default_rng(3)
 HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
@@ -42,30 +41,3 @@ def test_bad_input_is_named():
         AffineLimit(HEAD, Gaussian.isotropic(2))
     with pytest.raises(InvalidInputError, match=r"^query: .*\(\.\.\., 2\)"):
         AffineLimit(HEAD, TOKENS)(np.zeros(3))
-    for name, length, prompts in (("length", 0, 10), ("length", 2.5, 10), ("prompts", 10, 1)):
-        with pytest.raises(InvalidInputError, match=rf"^{name}: "):
-            replacement_error(HEAD, TOKENS, QUERIES[0], length, prompts=prompts)
-
-
-def test_for_gaussian_tokens_replacing_changes_the_output_by_the_exact_error():
-    found = replacement_error(HEAD, TOKENS, QUERIES[0], 300, prompts=400)
-    assert (found.after < 1e-12).all()
-    np.testing.assert_allclose(found.before, found.change, rtol=1e-9)
-    resolved = found.resolved
-    assert resolved.sum() >= 3
-    deviation = (found.change - found.exact_change) / found.change_standard_error
-    assert np.abs(deviation[resolved]).max() < 4
-    assert (found.change_standard_error[resolved] < 0.1 * found.change[resolved]).all()
-
-
-def test_for_other_tokens_it_changes_it_by_what_is_not_gaussian():
-    head = AttentionHead(np.eye(4), np.eye(4))
-    law, z = Sphere(4, 2.0), np.array([[1.5, 0, 0, 0], [0.1, 0, 0, 0]])
-    found = replacement_error(head, law, z, 400, prompts=50)
-    expected = AffineLimit(head, law)(z) - output(law, head, z)
-    np.testing.assert_allclose(found.after, np.linalg.norm(expected, axis=-1), rtol=1e-12)
-    assert found.after[0] > 3 * found.before[0] and found.after[1] < 0.1 * found.before[1]
-    np.testing.assert_allclose(found.change**2, found.after**2 + found.before**2, rtol=0.15)
-    assert not replacement_error(
-        AttentionHead(4 * np.eye(2), np.eye(2)), Rademacher(2), np.ones((1, 2)), 50, prompts=2
-    ).resolved.any()

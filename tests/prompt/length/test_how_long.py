@@ -2,18 +2,10 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.prompt import (
-    AttentionHead,
-    Empirical,
-    Gaussian,
-    Rademacher,
-    effective_sample_size,
-    output_error,
-)
+from attractor.prompt import AttentionHead, Empirical, Gaussian, Rademacher, output_error
 from attractor.prompt.finite_length import error_of_output
-from attractor.prompt.length import error_quantiles, phase_diagram, prompt_length, required_length
-from attractor.prompt.length.result import judgment, sentences, token_count
-from attractor.prompt.length.summary import summary
+from attractor.prompt.length import prompt_length, required_length
+from attractor.prompt.length.words import judgment, sentences, table, token_count
 
 RNG = np.random.default_rng(5)
 HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))
@@ -40,7 +32,6 @@ def test_scores_and_horizon_are_those_of_the_paper(found):
     queries = np.cov(QUERIES.T, bias=True)
     product = HEAD.score_matrix.T @ TOKENS.covariance @ HEAD.score_matrix @ queries
     assert found.horizon**2 == pytest.approx(np.linalg.eigvals(product).real.max(), rel=1e-10)
-    np.testing.assert_allclose(found.freezing_length, np.exp(squares / 2), rtol=1e-10)
 
 
 def test_lengths_and_errors_of_every_query_are_exact(found):
@@ -49,8 +40,6 @@ def test_lengths_and_errors_of_every_query_are_exact(found):
     np.testing.assert_allclose(found.required, required_length(s[:, None], [0.2, 0.05]), rtol=1e-9)
     along = np.sqrt(output_error(s[:, None], [30, 3000])) / s[:, None]
     np.testing.assert_allclose(found.error, along, rtol=1e-5)
-    sizes = effective_sample_size(s[:, None], [30, 3000])
-    np.testing.assert_allclose(found.effective_sample_size, sizes, rtol=1e-5)
 
 
 def test_errors_of_the_whole_output_are_exact(found):
@@ -95,7 +84,7 @@ def test_lengths_are_judged_in_words():
         length = required_length(s, 0.1)
         assert judgment(float(length)) == words
         found = in_one_dimension([s, -s], errors=[0.1])
-        assert f"{token_count(float(length))} ({words})" in repr(found)
+        assert token_count(float(length)) in repr(found)
         assert f"{token_count(float(length))} tokens ({words})" in sentences(found, 0.1)[0]
     assert [token_count(length) for length in (1, 523.53, 3103.4, 447933, 4.53e8, np.inf)] == [
         "1", "530", "3,200", "450,000", "4.6e8", "over 1e12",
@@ -106,22 +95,16 @@ def test_scores_of_extreme_queries():
     found = in_one_dimension([0, 0.02, 1, 1, 1, 40], errors=[0.1], lengths=[1000])
     assert found.required[[0, 5]].tolist() == [[np.inf], [np.inf]]
     assert np.isinf(found.error[0, 0]) and np.isnan(found.error[5, 0])
-    assert found.worst == (5,)
-    assert np.isfinite(found.freezing_length[:5]).all()
-    told = summary(found, 0.1)
-    assert told["required"][0]["tokens_of_worst"] is None
-    assert told["required"][0]["tokens"]["0.5"] is not None
-    slow = in_one_dimension([0.02, 1, 1.1], errors=[0.1])
-    assert slow.worst == (0,) and "hardly vary" in sentences(slow, 0.1)[0]
+    tokens = found.summary()["required"][0]["tokens"]
+    assert tokens["0.95"] is None and tokens["0.5"] is not None
 
 
 def test_a_head_whose_scores_do_not_vary():
     found = prompt_length(AttentionHead(np.zeros((3, 3)), np.eye(3)), TOKENS, drawn_queries=4)
     assert found.horizon == 0 and np.isinf(found.required).all()
     assert np.isfinite(found.required_for_output).all()
-    assert "never in practice" in repr(found)
-    with pytest.raises(InvalidInputError, match=r"^found: its horizon is zero"):
-        phase_diagram(found, [1.0], [10.0])
+    (said,) = sentences(found, 0.1)
+    assert "do not vary" in said and "over 1e12 / over 1e12" in repr(found)
 
 
 def test_no_length_reaches_an_error_below_the_defect():
@@ -133,28 +116,19 @@ def test_no_length_reaches_an_error_below_the_defect():
 def test_everything_is_there_as_labeled_arrays_and_tables(found):
     data = found.to_xarray()
     np.testing.assert_array_equal(data["required_length"].sel(wanted=0.05), found.required[:, 1])
-    np.testing.assert_array_equal(data["error"].sel(length=30), found.error[:, 0])
+    middle = np.median(found.errors_at(data["length"])[0], axis=0)
+    np.testing.assert_array_equal(data["error"].sel(quantile=0.5), middle)
     assert data["defect_resolved"].all() and float(data["horizon"]) == found.horizon
     assert "<table" in found._repr_html_()
     assert str(found).splitlines()[0] == "How long a prompt must be"
-    told = summary(found, 0.05)
+    told = found.summary()
     assert told["required"][1]["error"] == 0.05 and told["at"][1]["length"] == 3000
-
-
-def test_diagrams_go_through_the_head_as_it_is(found):
-    lengths = np.array([30.0, 3000])
-    over_queries = error_quantiles(found, lengths)
-    np.testing.assert_array_equal(over_queries["error"][1], np.median(found.error, axis=0))
-    phases = phase_diagram(found, [found.horizon / 2, found.horizon, 200.0], lengths)
-    np.testing.assert_allclose(phases["error"][1], over_queries["error"][1], rtol=1e-5)
-    half = prompt_length(
-        AttentionHead(HEAD.score_matrix / 2, HEAD.value_matrix), TOKENS, QUERIES, lengths=lengths
-    )
-    np.testing.assert_allclose(phases["error"][0], np.median(half.error, axis=0), rtol=1e-5)
-    assert np.isnan(phases["error"][2]).all()
-    assert np.isnan(phase_diagram(found, [1e3], lengths)["error"]).all()
-    with pytest.raises(InvalidInputError, match=r"^horizons: "):
-        phase_diagram(found, [0.0], lengths)
+    header, *rows = table(found)
+    assert len(header) == 3 and [row[0] for row in rows] == [
+        "tokens for 20 %", "tokens for 5 %", "error at 30 tokens", "error at 3,000 tokens",
+    ]  # fmt: skip
+    half, most = (token_count(told["required"][0]["tokens"][share]) for share in ("0.5", "0.95"))
+    assert rows[0][1] == f"{half} / {most}"
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,11 @@ def lengths() -> Results:
         "prompt-length",
         lambda: of(
             prompt.prompt_length(head, law, POINTS),
-            "required required_for_output effective_sample_size exponent freezing_length horizon "
-            "out_of_reach output_error score_deviation worst curves",
+            "required required_for_output exponent horizon out_of_reach output_error "
+            "score_deviation curves",
         ),
     )
     yield "defect", lambda: prompt.non_gaussian_defect(head, laws()["uniform"], POINTS)
-    yield "replacement", lambda: prompt.replacement_error(head, law, POINTS, 5, prompts=20)
     yield "required", lambda: [length.required_length(one, 0.1) for one in (0.5, 1.5)]
     yield "rows", lambda: prompt.row_concentration(unit(4, 3, 5))
     yield (

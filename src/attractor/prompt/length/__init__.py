@@ -10,17 +10,9 @@ if TYPE_CHECKING:
         NonGaussianDefect as NonGaussianDefect,
         non_gaussian_defect as non_gaussian_defect,
     )
-    from attractor.prompt.length.diagrams import (
-        error_quantiles as error_quantiles,
-        phase_diagram as phase_diagram,
-    )
     from attractor.prompt.length.how_long import (
         prompt_length as prompt_length,
         required_length as required_length,
-    )
-    from attractor.prompt.length.replacement import (
-        ReplacementError as ReplacementError,
-        replacement_error as replacement_error,
     )
     from attractor.prompt.length.result import PromptLength as PromptLength
 

@@ -17,7 +17,7 @@ from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.gaussian import Gaussian
 from attractor.randomness import check_seed, generator
 
-FEWEST_EFFECTIVE = 10
+_FEWEST_EFFECTIVE = 10
 """The least effective sample size of a tilt of held-out tokens whose mean is used."""
 
 _ENTRIES = 2**22
@@ -162,7 +162,7 @@ def _of_samples(
     value_noise += spread / len(fitted)
     excess = ((tilted_value + mean @ V.T - limit(queries)) ** 2).sum(-1)
     norm = np.linalg.norm(limit(queries), axis=-1)
-    enough = np.minimum(1 / total, len(held_out) * np.exp(-variance)) >= FEWEST_EFFECTIVE
+    enough = np.minimum(1 / total, len(held_out) * np.exp(-variance)) >= _FEWEST_EFFECTIVE
     return (
         gain - 1,
         _ratio(np.sqrt(score_noise), variance),

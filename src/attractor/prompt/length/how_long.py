@@ -21,7 +21,6 @@ from attractor.prompt.length.defect import non_gaussian_defect
 from attractor.prompt.length.law_errors import law_errors
 from attractor.prompt.length.moments import gaussian_of, sampled_points
 from attractor.prompt.length.result import PromptLength
-from attractor.prompt.length.rows import score_rows
 from attractor.prompt.length.scales import Scales
 from attractor.prompt.measures.contract import Measure
 from attractor.prompt.measures.empirical import Empirical
@@ -62,7 +61,7 @@ def prompt_length(
         errors: Relative root-mean-square errors to find lengths for.
         lengths: Lengths to report the errors of.
         drawn_queries: Number of queries to draw from a law that is not one of samples.
-        seed: Names the queries and the prompt drawn, and the halves of sampled tokens.
+        seed: Names the queries drawn, and the halves of sampled tokens.
 
     Raises:
         InvalidInputError: If shapes do not fit, samples are too few, an error is not above 0, a
@@ -90,9 +89,6 @@ def prompt_length(
     requested = np.unique(within_reach(lengths))
     scales = Scales.of(head, moments, drawn, np.asarray(query_moments.covariance))
     defect = non_gaussian_defect(head, law, drawn, seed=seed)
-    rows = score_rows(
-        head, law, drawn, scales.deviation, longest=requested.max(initial=1), seed=seed
-    )
     of_law = None
     if not isinstance(law, Gaussian) and sampled_points("tokens", law) is None:
         of_law = law_errors(head, law, drawn, scales.deviation)
@@ -117,7 +113,6 @@ def prompt_length(
         requested,
         defect,
         curves,
-        rows,
         of_law,
     )
 

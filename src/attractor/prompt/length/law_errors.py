@@ -13,7 +13,6 @@ from attractor.precision import as_float64
 from attractor.prompt.finite_length.measure_errors import measure_output_error
 from attractor.prompt.head import AttentionHead
 from attractor.prompt.length.curves import LARGEST_LENGTH, within_reach
-from attractor.prompt.length.rows import spread_over
 from attractor.prompt.measures.contract import Convolution, Measure, Pushforward
 from attractor.prompt.measures.empirical import Empirical
 from attractor.prompt.measures.mixture import Mixture
@@ -138,3 +137,10 @@ def _parts(law: Measure) -> float:
         case Pushforward():
             return _parts(law.source)
     return 1
+
+
+def spread_over(values: Float[np.ndarray, "query"], count: int) -> Int[np.ndarray, "chosen"]:
+    """Places of so many values, all if they are fewer, at ranks in the middle of equal shares."""
+    order = np.argsort(values, kind="stable")
+    count = min(count, len(values))
+    return order[((np.arange(count) + 0.5) * len(values) / count).astype(int)]
