@@ -79,6 +79,7 @@ def sizes_in_child(look):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_child_is_held_by_no_thread_that_it_lacks(two_threads):
     block = Holder()

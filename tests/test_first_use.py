@@ -36,6 +36,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name):
     assert not hasattr(package, "__wrapped__")
 
 
+@pytest.mark.processes
 def test_what_is_not_used_is_not_loaded():
     code = (
         "import sys, attractor.analysis, attractor.files, attractor.report; "
@@ -45,6 +46,7 @@ def test_what_is_not_used_is_not_loaded():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.processes
 def test_methods_registered_before_anything_is_solved_stay():
     code = """
 from attractor.margin import register_methods
@@ -57,6 +59,7 @@ at.solve(at.MarginProblem([[1.0, 2.0]], [[3.0, -1.0]]), at.Lp(3))
     assert done.stderr == "asked for\n"
 
 
+@pytest.mark.processes
 def test_modules_are_imported_while_work_goes_on():
     code = """
 import sys, threading

@@ -32,6 +32,7 @@ os.waitpid(child, 0)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize(
     ("jax", "said"),

@@ -112,6 +112,7 @@ def settings(first="", folder="", then="", **environment):
     return json.loads(done.stdout)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("first", ["", "import jax"], ids=["before JAX", "after JAX"])
 def test_compiled_programs_are_kept_unless_the_environment_says_where(first, tmp_path):
     folder, least = settings(first)
@@ -125,6 +126,7 @@ def test_compiled_programs_are_kept_unless_the_environment_says_where(first, tmp
     assert settings(first, repr(str(mine)), **chosen) == [str(mine / kind_of_processor()), 3.0]
 
 
+@pytest.mark.processes
 def test_a_folder_set_in_jax_stays():
     first = "import jax; jax.config.update('jax_compilation_cache_dir', '/tmp/of-the-user')"
     assert settings(first)[0] == "/tmp/of-the-user"

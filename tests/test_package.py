@@ -48,6 +48,7 @@ def files_below(folder):
     }
 
 
+@pytest.mark.processes
 def test_what_is_installed_is_what_lies_in_the_source_tree(installed):
     assert files_below(installed / "attractor") == files_below(ROOT / "src/attractor")
     assert (installed / "attractor/py.typed").exists()
@@ -55,6 +56,7 @@ def test_what_is_installed_is_what_lies_in_the_source_tree(installed):
     assert "Requires-Python: >=3.11" in metadata.read_text("utf-8")
 
 
+@pytest.mark.processes
 def test_the_installed_package_has_the_explorer(installed):
     (archive,) = installed.parent.glob("attractor-*.tar.gz")
     with tarfile.open(archive) as opened:
@@ -81,6 +83,7 @@ def test_the_installed_package_opens_the_widget(installed):
     assert Path(place.strip()).is_relative_to(installed)
 
 
+@pytest.mark.processes
 def test_the_installed_package_solves_and_has_its_command(installed):
     code = (
         "import attractor as at\n"

@@ -7,6 +7,8 @@ and because other tests hand over wrong types on purpose.
 import subprocess
 import sys
 
+import pytest
+
 BEGIN = """
 import gc
 
@@ -149,6 +151,7 @@ except TypeCheckError:  # so that a hook that checks nothing is noticed
 """
 
 
+@pytest.mark.processes
 def test_the_whole_path_runs_with_shapes_checked(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + MARGIN + TRAINING + NEXT_TOKEN + PROMPT + END],

@@ -69,6 +69,7 @@ def loaded_by(code, folder=None):
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("code", ["import attractor", "import attractor as at; dir(at)"])
 def test_attractor_itself_loads_nothing(code):
     loaded = loaded_by(code)
@@ -77,6 +78,7 @@ def test_attractor_itself_loads_nothing(code):
     assert not loaded & {"numpy", *SLOW}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "code",
     [
@@ -91,16 +93,19 @@ def test_what_knows_no_training_loads_no_jax(code):
     assert not loaded_by(code) & set(SLOW)
 
 
+@pytest.mark.processes
 def test_a_name_loads_its_own_package_alone():
     loaded = loaded_by("import attractor as at; at.Frobenius")
     ours = {name.split(".")[1] for name in loaded if name.startswith("attractor.")}
     assert not ours & {"tokens", "margin", "attention", "training"}
 
 
+@pytest.mark.processes
 def test_margin_problems_are_solved_without_jax(tmp_path):
     assert not loaded_by(SOLVE, tmp_path) & {"jax", "equinox", "optax", "xarray", "pandas"}
 
 
+@pytest.mark.processes
 def test_heads_load_no_optimizers():
     loaded = loaded_by(HEADS)
     assert "jax" in loaded

@@ -69,6 +69,7 @@ def call(tmp_path, *arguments, unwanted=HEAVY):
     return done.returncode, printed, done.stderr, loaded.split()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_load_nothing(tmp_path, option):
     code, printed, _, loaded = call(tmp_path, option, unwanted=[*HEAVY, "numpy"])
@@ -76,6 +77,7 @@ def test_help_and_version_load_nothing(tmp_path, option):
     assert f"attractor {attractor.__version__}" in printed or "Commands:" in printed
 
 
+@pytest.mark.processes
 def test_xarray_loads_no_dask_for_a_command(tmp_path):
     run = Path(__file__).parents[1] / "stored" / "run.nc"
     code, printed, _, loaded = call(tmp_path, "verify", run, unwanted=["xarray", "dask.base"])
@@ -98,6 +100,7 @@ def mistyped(tmp_path_factory):
     return dict(zip(given, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", READERS)
 def test_a_mistyped_file_name_is_refused_before_anything_is_loaded(mistyped, name):
     code, said, loaded = mistyped[name]
@@ -156,6 +159,7 @@ def test_the_list_of_commands_has_whole_sentences_in_eighty_columns(run, option)
     assert max(map(len, lines)) <= 80 and all(line.endswith((".", "?")) for line in lines)
 
 
+@pytest.mark.processes
 def test_the_shell_completes_commands_and_options():
     environment = os.environ | {"_ATTRACTOR_COMPLETE": "complete_bash"}
     for words, place, completed in (

@@ -16,6 +16,7 @@ from attractor.cli.model_shape import ModelShape
 SCRIPT = Path(__file__).with_name("continued_commands.py")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_a_matrix_goes_on_from_its_finished_rows(tmp_path, number):

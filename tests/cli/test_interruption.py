@@ -54,6 +54,7 @@ def wait_until_it_writes(folder, process):
     pytest.fail("the command did not begin to write")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

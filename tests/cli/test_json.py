@@ -52,6 +52,7 @@ def test_an_error_of_the_library_itself_has_its_object_too(run, file, monkeypatc
     assert found["error"] == {"message": "ZeroDivisionError: division by zero"}
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_interrupted_before_the_work_begins():
     code = (

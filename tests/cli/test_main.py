@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import attractor
 
 
@@ -12,6 +14,7 @@ def test_unknown_options_are_bad_input(run):
     assert run("check", "--nonsense").exit_code == 2
 
 
+@pytest.mark.processes
 def test_help_needs_no_figures():
     code = (
         "import sys, attractor.cli; attractor.cli.app; "

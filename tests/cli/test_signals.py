@@ -65,6 +65,7 @@ def run(code, *arguments, cwd=None):
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("module", "number"),
     [("jax", signal.SIGINT), ("jax", signal.SIGTERM), ("attractor.margin", signal.SIGINT)],
@@ -75,11 +76,13 @@ def test_a_signal_while_modules_are_imported(file, module, number):
     assert done.stderr == f"error: {interruption.WORDS[number]}\n"
 
 
+@pytest.mark.processes
 def test_importing_the_command_line_takes_no_time():
     code = "import sys; from attractor.cli import main; print('numpy' in sys.modules)"
     assert run(code).stdout == "False\n"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("number", "said"), list(interruption.WORDS.items()))
 def test_a_signal_while_a_command_works(tmp_path, number, said):
     done = run(ASLEEP.format(f"os.kill(os.getpid(), {int(number)})"), cwd=tmp_path)
@@ -88,6 +91,7 @@ def test_a_signal_while_a_command_works(tmp_path, number, said):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.processes
 def test_a_signal_while_a_command_imports_and_writes(tmp_path):
     (tmp_path / "ends.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     done = run(ASLEEP.format("import ends"), cwd=tmp_path)
@@ -96,6 +100,7 @@ def test_a_signal_while_a_command_imports_and_writes(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} <= {"ends.py", "__pycache__"}
 
 
+@pytest.mark.processes
 def test_a_second_signal_while_the_first_is_cleaned_up_after(tmp_path):
     again = """
         try:
@@ -110,6 +115,7 @@ def test_a_second_signal_while_the_first_is_cleaned_up_after(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.processes
 def test_a_signal_where_no_exception_can_be_raised(tmp_path):
     done = run(ASLEEP.format("Collected(); time.sleep(60)"), cwd=tmp_path)
     assert "Traceback" not in done.stderr and "interrupted" in done.stderr

@@ -96,6 +96,7 @@ def test_several_data_sets(run_json, file, change):
     assert len(first) == len(second) > 0
 
 
+@pytest.mark.processes
 def test_certificate_file(run_json, run, file, change, contradictory, tmp_path):
     path = tmp_path / "solution.json"
     found, _ = run_json("solve", file, "--certificate", path)

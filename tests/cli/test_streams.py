@@ -23,6 +23,7 @@ def shell(line, **environment):
     )
 
 
+@pytest.mark.processes
 @SHELL
 @pytest.mark.parametrize("words", ["--help", "solve no.npz --json", "--nothing --json"])
 def test_output_that_is_full_is_an_error_in_a_line(words):
@@ -32,6 +33,7 @@ def test_output_that_is_full_is_an_error_in_a_line(words):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.processes
 @SHELL
 @pytest.mark.parametrize("words", ["--help", "solve no.npz --json"])
 def test_a_reader_that_leaves_ends_a_command(words):
@@ -41,6 +43,7 @@ def test_a_reader_that_leaves_ends_a_command(words):
     assert "ignored" not in done.stderr
 
 
+@pytest.mark.processes
 @SHELL
 def test_output_that_is_closed_is_refused_where_it_was_asked_for():
     done = shell("attractor solve no.npz --json >&-")
@@ -49,6 +52,7 @@ def test_output_that_is_closed_is_refused_where_it_was_asked_for():
     assert shell("attractor --help >&-").returncode == 0
 
 
+@pytest.mark.processes
 @SHELL
 @pytest.mark.parametrize("where", ["2>&-", "2> /dev/full"])
 def test_an_answer_needs_no_standard_error(where):
@@ -56,12 +60,14 @@ def test_an_answer_needs_no_standard_error(where):
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (2, 2)
 
 
+@pytest.mark.processes
 def test_letters_that_a_terminal_does_not_have_are_written_out():
     done = shell("attractor solve \u03bb.npz", PYTHONIOENCODING="ascii")
     assert done.returncode == 2
     assert "\\u03bb.npz" in done.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "without",
     [
@@ -90,6 +96,7 @@ def test_a_home_folder_that_nothing_names_is_no_cache_folder(monkeypatch):
     assert machine._default_folder() is None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
 def test_a_platform_that_is_not_there_is_named(platform):
     code = "from attractor.precision import double_precision\nwith double_precision(): pass"
@@ -102,6 +109,7 @@ def test_a_platform_that_is_not_there_is_named(platform):
     assert "attractor.errors.AttractorError: JAX finds no device" in done.stderr
 
 
+@pytest.mark.processes
 def test_pytorch_that_is_missing_is_named_with_what_installs_it():
     code = "import sys; sys.modules['torch'] = None; import attractor; attractor.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

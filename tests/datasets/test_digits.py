@@ -72,6 +72,7 @@ def test_refuses_bad_arguments(arguments, named):
         digit_patches(**arguments)
 
 
+@pytest.mark.processes
 def test_scikit_learn_is_loaded_only_when_digits_are():
     code = "import sys, attractor.datasets; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

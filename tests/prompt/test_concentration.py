@@ -177,6 +177,7 @@ def test_temperatures_are_checked(method):
             found.inverse_temperature_for(value)
 
 
+@pytest.mark.processes
 def test_it_needs_no_jax():
     code = (
         "import sys; from attractor.prompt import row_concentration; "

@@ -29,6 +29,7 @@ def check(lines, count, words):
         assert one["same"] and not one["left"], one
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
 def test_where_files_may_not_grow(tmp_path):
     command = [sys.executable, SCRIPT, tmp_path, "limited", "few"]

@@ -27,6 +27,7 @@ def killed(folder, code):
     assert subprocess.run(command, cwd=folder).returncode == -9
 
 
+@pytest.mark.processes
 def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     killed(
         tmp_path,
@@ -48,6 +49,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     assert names(tmp_path) == ["other.nc", "report", "run.nc"]
 
 
+@pytest.mark.processes
 def test_a_folder_moved_away_by_a_killed_writer_comes_back(tmp_path):
     killed(
         tmp_path,
@@ -86,6 +88,7 @@ def test_what_earlier_versions_left_is_removed_or_put_back(tmp_path):
     assert names(tmp_path) == [".run.partial-mine.nc", "report", "run.nc"]
 
 
+@pytest.mark.processes
 def test_what_a_living_writer_holds_is_left_alone(tmp_path):
     with atomic_file(tmp_path / "run.nc") as slow:
         slow.write_text("slow")
@@ -97,6 +100,7 @@ def test_what_a_living_writer_holds_is_left_alone(tmp_path):
     assert names(tmp_path) == ["run.nc"]
 
 
+@pytest.mark.processes
 def test_a_process_that_must_end_at_once_leaves_nothing(tmp_path):
     with pytest.raises(WriteError), atomic_file(tmp_path / "run.nc") as file:
         file.write_text("half")

@@ -12,6 +12,8 @@ import pytest
 import attractor
 from attractor.sweeps import open_sweep
 
+pytestmark = pytest.mark.processes
+
 HERE = Path(__file__).parent
 PATHS = os.pathsep.join([str(HERE), str(Path(attractor.__file__).parents[1])])
 

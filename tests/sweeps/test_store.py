@@ -27,6 +27,7 @@ def path(tmp_path):
     return tmp_path / "s"
 
 
+@pytest.mark.processes
 def test_plain_xarray_opens_it_without_attractor(path):
     code = f"""
 import sys, warnings
@@ -45,6 +46,7 @@ print(float(data["number"].sum()))
     assert float(done.stdout) == float(open_sweep(path)["number"].sum())
 
 
+@pytest.mark.processes
 def test_reading_imports_nothing_that_the_store_names(path):
     described = json.loads((path / "zarr.json").read_text())
     described["attributes"]["attractor_sweep"]["experiment"]["name"] = "antigravity:run"

@@ -259,6 +259,7 @@ def test_progress_is_lines_where_nobody_watches(tmp_path, capfd, monkeypatch):
     assert out == "" and re.fullmatch(r"sweeping: 16 of 16, [\d.e+,]+/s; 4 failed", last)
 
 
+@pytest.mark.processes
 def test_what_is_missing_is_named():
     code = """
 import sys
@@ -275,6 +276,7 @@ except attractor.InvalidInputError as error:
     assert "Run `pip install 'attractor[sweep]'`" in done.stdout, done.stderr
 
 
+@pytest.mark.processes
 def test_no_jax_is_loaded_for_an_experiment_without(tmp_path):
     code = f"""
 import sys, made_up

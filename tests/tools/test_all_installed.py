@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest

@@ -89,6 +89,7 @@ def test_a_change_reaches_what_uses_it(house, changed, reached):
     assert found == set(reached.split())
 
 
+@pytest.mark.processes
 def test_changes_that_git_does_not_know_yet_count(house):
     def git(*words):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=b", *words],

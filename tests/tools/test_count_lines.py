@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tools.count_lines import KINDS, kinds_of_lines, lines_of_code
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +88,7 @@ def counted(*words):
     return done.stdout
 
 
+@pytest.mark.processes
 def test_rooms_and_kinds_add_up_to_the_whole():
     path = "src/attractor/margin"
     whole = json.loads(counted(path, "--json"))[path]
@@ -95,6 +98,7 @@ def test_rooms_and_kinds_add_up_to_the_whole():
     assert f"{path}: {whole['lines']:,} lines in {whole['files']} files" in counted(path)
 
 
+@pytest.mark.processes
 def test_a_commit_is_counted_as_the_tree_is(tmp_path):
     def git(*words):
         subprocess.run(

@@ -64,6 +64,7 @@ def golden(root, *words):
     )  # fmt: skip
 
 
+@pytest.mark.processes
 def test_what_differs_is_said_with_its_size_unless_it_is_expected(trees, tmp_path):
     root, package = trees
     same = golden(root)

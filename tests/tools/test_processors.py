@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CORE = """
 import os
@@ -33,6 +35,7 @@ def run(*words):
     )
 
 
+@pytest.mark.processes
 def test_a_run_changes_one_thing_and_names_what_fails(tmp_path):
     test = tmp_path / "test_machine.py"
     test.write_text(CORE)
@@ -42,11 +45,13 @@ def test_a_run_changes_one_thing_and_names_what_fails(tmp_path):
     assert done.returncode == 1 and "failed: prescott\n" in rest
 
 
+@pytest.mark.processes
 def test_a_run_that_does_not_exist_is_refused_by_name():
     done = run("tools/processors.py", "skylake")
     assert done.returncode == 2 and "'skylake'" in done.stderr and "skylakex" in done.stderr
 
 
+@pytest.mark.processes
 def test_other_rounding_keeps_one_way_to_a_number_and_parts_two():
     done = run("-c", ROUNDING)
     assert done.returncode == 0, done.stderr

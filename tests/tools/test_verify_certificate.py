@@ -41,6 +41,7 @@ def run(capsys, monkeypatch, *arguments):
     return code, out
 
 
+@pytest.mark.processes
 def test_it_is_one_short_file_that_needs_the_standard_library_alone(tmp_path, valid):
     assert len(CHECKER.read_text().splitlines()) < 175
     path = tmp_path / "certificate.json"

@@ -68,6 +68,7 @@ def check_same(result, expected):
         assert found[name].tobytes() == array.tobytes(), name
 
 
+@pytest.mark.processes
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     folder, result = tmp_path / "run", tmp_path / "result.npz"
     moments = [None, random.Random(1).uniform(0, 0.3), None]

@@ -61,6 +61,7 @@ def check_same(one, other):
         assert one[name].tobytes() == other[name].tobytes(), name
 
 
+@pytest.mark.processes
 def test_four_devices_give_the_bits_of_one(tmp_path):
     found = numbers(4, tmp_path / "four.npz")
     assert found.pop("devices") == 4
