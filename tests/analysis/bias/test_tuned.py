@@ -148,7 +148,7 @@ def test_rows_of_several_settings_go_on_while_their_answers_may_change(tuned):
         most_steps=STEPS,
     )
     steps = dict(zip(found.rows("sign"), found.data["steps"].values.tolist(), strict=True))
-    assert steps == {"sign, step 0.03": STEPS, "sign, step 0.1": STEPS // 4}
+    assert steps == {"sign, step 0.03": STEPS, "sign, step 0.1": STEPS // 2}
     np.testing.assert_array_equal(
         found.data["margin_ratio"].sel(optimizer="sign, step 0.03"),
         tuned.data["margin_ratio"].sel(optimizer="sign, step 0.03"),
