@@ -155,7 +155,7 @@ class Experiment:
         Raises:
             InvalidInputError: If one of them cannot be used.
         """
-        check_flags(matched=matched)
+        check_flags(matched=matched, progress=progress)
         check_tokens(tokens, get_loss(loss))
         refuse_weights(tokens, "the matrix of optimizers and norms")
         if tokens.instances is None:
