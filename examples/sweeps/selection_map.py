@@ -5,7 +5,7 @@ Every number and picture of that section of docs/maps.md::
     python examples/sweeps/selection_map.py --stores maps --workers 2
 
 What is done stays in the stores, and the same command goes on; what is there is then averaged,
-fitted and drawn. ``--sweep transition_32`` runs one sweep alone, ``--sweep none`` only draws.
+fitted and drawn. ``--sweep transition_32_64`` runs one sweep alone, ``--sweep none`` only draws.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 from scipy.special import ndtr
+from selection_capacity import pooled_tokens, selection_capacity
 
 import attractor as at
 from attractor import plots
-from attractor.margin import selection_capacity
-from attractor.margin.capacity import pooled_tokens
 from attractor.storage import save_netcdf
 
 DIMENSIONS = (4, 8, 16, 32)
@@ -46,6 +45,16 @@ DATA_SETS = {
 LOOKS = dict(zip(DIMENSIONS, zip(plots.COLORS.values(), "os^D", strict=False), strict=True))
 
 
+def loads_of(d: int) -> list[float]:
+    """Numbers of sequences over the number predicted for half of the data sets."""
+    return np.round(np.linspace(*LOADS[d]), 12).tolist()
+
+
+def around_half(T: int, d: int) -> list[int]:
+    """Numbers of sequences at the loads of a d, rounded to whole ones."""
+    return [max(1, round(load * selection_capacity(T) * d**2)) for load in loads_of(d)]
+
+
 def sweeps() -> dict[str, tuple[at.sweeps.Grid, at.sweeps.Experiment]]:
     """Every sweep by its name: its grid and its experiment."""
     found = {}
@@ -57,15 +66,15 @@ def sweeps() -> dict[str, tuple[at.sweeps.Grid, at.sweeps.Experiment]]:
             at.sweeps.Grid(sizes, DATA_SETS["feasible"][d], chunk=chunk),
             margins,
         )
-        loads = np.round(np.linspace(*LOADS[d]), 12).tolist()
-        found[f"transition_{d}"] = (
-            at.sweeps.Grid(
-                {"T": TOKENS[d], "n_per_capacity": loads},
-                DATA_SETS["transition"][d],
-                chunk=2 if d == 32 else chunk,
-            ),
-            margins,
-        )
+        for T in TOKENS[d]:
+            found[f"transition_{d}_{T}"] = (
+                at.sweeps.Grid(
+                    {"n": sorted(set(around_half(T, d)))},
+                    DATA_SETS["transition"][d],
+                    chunk=2 if d == 32 else chunk,
+                ),
+                at.sweeps.built_in("margins", T=T, d=d),
+            )
         # Beyond 4 d sequences, and beyond d at d = 32, training takes too long.
         most = 1.0 if d == 32 else 4.0
         trained = at.sweeps.built_in(
@@ -122,7 +131,16 @@ def maps(stores: Path) -> xr.Dataset:
 
 def transitions(stores: Path) -> tuple[xr.Dataset, xr.Dataset]:
     """Feasibility around its transition; half-way points and widths, measured and predicted."""
-    around = averages(stores, "transition", "feasible")
+    found = []
+    for d in DIMENSIONS:
+        lines = []
+        for T in TOKENS[d]:
+            data = at.sweeps.open_sweep(stores / f"transition_{d}_{T}.zarr")
+            line = at.sweeps.average_trials(data, "feasible", ["n"]).sel(n=around_half(T, d))
+            line = line.assign_coords(n=loads_of(d)).rename(n="n_per_capacity")
+            lines.append(line.expand_dims(d=[d], T=[T]))
+        found.append(_beside(lines, "T"))
+    around = _beside(found, "d")
     capacity = xr.DataArray(
         [selection_capacity(int(T)) for T in around["T"].values], {"T": around["T"].values}
     )

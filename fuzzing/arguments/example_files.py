@@ -169,7 +169,6 @@ IN_CONTEXT_FOLDER = Lazy(
     lambda: _saved("contexts", lambda path: ex.IN_CONTEXT_RUNS.value.save(path))
 )
 BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)))
-TUNED_FILE = Lazy(lambda: _saved("tuned.nc", lambda path: ex.TUNED.value.save(path)))
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))
 CASE = Lazy(lambda: files.Case(ex.TOKENS_OF_ONE.value, ex.HEAD.value))

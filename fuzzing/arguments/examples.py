@@ -160,16 +160,6 @@ SEVERAL = Lazy(lambda: unit_tokens(2, 3, 3, seeds=6))
 SEVERAL_TOKENS = Lazy(lambda: SEVERAL.value[0])
 SEVERAL_HEADS = Lazy(lambda: SEVERAL.value[1])
 METHODS = Lazy(lambda: [bias.Method("descent", STEP.value)])
-TUNED = Lazy(
-    lambda: bias.tuned_matrix(
-        SEVERAL_TOKENS.value,
-        SEVERAL_HEADS.value,
-        methods=METHODS.value,
-        mean_steps=lambda method: [],
-        norms=[at.Frobenius()],
-        steps=3,
-    )
-)
 BIAS = Lazy(
     lambda: bias.bias_matrix(
         SEVERAL_TOKENS.value,

@@ -122,8 +122,6 @@ MADE_BY_THE_LIBRARY = frozenset(
         "attractor.analysis.bias.BiasMatrix",
         "attractor.analysis.bias.Cell",
         "attractor.analysis.bias.NormAnswer",
-        "attractor.analysis.bias.TunedAnswer",
-        "attractor.analysis.bias.TunedMatrix",
         "attractor.analysis.rates.Law",
         "attractor.analysis.rates.Rate",
         "attractor.analysis.rates.Rates",

@@ -22,6 +22,9 @@ def matrix():
         xr.Dataset(
             {
                 "margin_ratio": (dims, curves[..., -1]),
+                "margin_ratio_halfway": (dims, curves[..., -2]),
+                "trained": (("optimizer", "instance"), np.ones((2, 6), bool)),
+                "movement": (("optimizer", "instance"), np.full((2, 6), 0.05)),
                 "margin_ratio_curve": ((*dims, "record"), curves),
                 "step": (("optimizer", "record"), steps),
                 "own_norm": ("optimizer", ["frobenius", ""]),
@@ -37,10 +40,16 @@ def test_every_median_is_printed_and_the_own_norm_outlined(matrix, tmp_path):
         figure = plots.bias_matrix_figure(matrix)
         plots.save_figure(figure, tmp_path, "matrix")
     axes = figure.axes[0]
-    medians = matrix.data["margin_ratio"].median("instance").values
-    assert [text.get_text() for text in axes.texts] == [f"{value:.3f}" for value in medians.ravel()]
-    (outline,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    ratios = matrix.data["margin_ratio"]
+    texts = [text.get_text() for text in axes.texts if text.get_text()]
+    medians, ends = ratios.median("instance").values.ravel(), np.sort(ratios.values).reshape(6, 6)
+    assert texts[::2] == [f"{value:.3f}" for value in medians]
+    # Of six values with 95 %: the smallest and the largest
+    assert texts[1::2] == [f"{one[0]:.3f} to {one[-1]:.3f}" for one in ends]
+    squares = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    (outline,) = [one for one in squares if not one.get_hatch()]
     np.testing.assert_allclose(outline.get_center(), [0, 0], atol=1e-12)
+    assert len(squares) == 7  # the ratios still rise: all are hatched
     assert (tmp_path / "matrix.png").stat().st_size > 5000
 
 

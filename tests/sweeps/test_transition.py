@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import binom
 
 from attractor.errors import InvalidInputError
-from attractor.margin import feasibility_probability
 from attractor.sweeps import transition
 
 
@@ -22,7 +22,8 @@ def averages(shares, count, sizes, seeds=1, **coordinates):
 
 
 def cover(sizes, unknowns):
-    return [feasibility_probability(int(n), 2, unknowns) for n in sizes]
+    """Probabilities that a vector of that many unknowns separates n points, by Cover's theorem."""
+    return [binom.cdf(unknowns - 1, n - 1, 0.5) for n in sizes]
 
 
 def test_pairs_have_their_half_way_point_at_twice_the_unknowns():

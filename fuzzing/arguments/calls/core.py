@@ -142,8 +142,6 @@ def _margin() -> Iterator[Call]:
         blames={"tokens": "weights", "negligible": "threshold"},
     )  # fmt: skip
     yield Call(at.enumerate_selections, tokens=ex.TOKENS)
-    yield Call(at.margin.feasibility_probability, n=3, T=3, unknowns=4)
-    yield Call(at.margin.selection_capacity, T=3)
     yield Call(at.label_problem, **selected, blames=either)
     yield Call(at.label_support, solution=ex.LABEL_SOLUTION)
     yield Call(at.locally_optimal_selections, tokens=ex.TOKENS_OF_ONE, head=ex.HEAD)

@@ -154,8 +154,6 @@ def _of_runs() -> Iterator[Call]:
     )  # fmt: skip
     yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
     yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)
-    yield Call(plots.tuned_map, axes=AXES, matrix=ex.TUNED)
-    yield Call(plots.tuned_matrix_figure, matrix=ex.TUNED)
     yield Call(plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
     yield Call(plots.ratio_curves_figure, matrix=ex.BIAS)
 

@@ -171,31 +171,21 @@ def _bias() -> Iterator[Call]:
     yield Call(bias.standard_methods)
     found = {"self": ex.BIAS}
     for method in (
-        bias.BiasMatrix.answer, bias.BiasMatrix.best, bias.BiasMatrix.compared,
-        bias.BiasMatrix.enough, bias.BiasMatrix.highest, bias.BiasMatrix.own_norm,
+        bias.BiasMatrix.answer, bias.BiasMatrix.answers, bias.BiasMatrix.best,
+        bias.BiasMatrix.compared, bias.BiasMatrix.own_norm, bias.BiasMatrix.rows,
     ):  # fmt: skip
         yield Call(method, **found, method="descent")
-    yield Call(bias.BiasMatrix.ratio, **found, method="descent", norm="frobenius")
+    for method in (bias.BiasMatrix.enough, bias.BiasMatrix.highest, bias.BiasMatrix.setting):
+        yield Call(method, **found, row="descent")
+    yield Call(bias.BiasMatrix.answer_at, **found, row="descent")
+    yield Call(bias.BiasMatrix.cell, **found, method="descent", norm="frobenius")
+    yield Call(bias.BiasMatrix.ratio, **found, row="descent", norm="frobenius")
     yield Call(bias.BiasMatrix.save, **found, path="bias.nc")
     yield Call(bias.BiasMatrix.load, path=given.BIAS_FILE)
-    tuned = {"self": ex.TUNED}
-    for method in (
-        bias.TunedMatrix.answer, bias.TunedMatrix.answers, bias.TunedMatrix.best,
-        bias.TunedMatrix.own_norm, bias.TunedMatrix.rows,
-    ):  # fmt: skip
-        yield Call(method, **tuned, method="descent")
-    yield Call(bias.TunedMatrix.cell, **tuned, method="descent", norm="frobenius")
-    yield Call(bias.TunedMatrix.setting, **tuned, row="descent")
-    yield Call(bias.TunedMatrix.save, **tuned, path="tuned.nc")
-    yield Call(bias.TunedMatrix.load, path=given.TUNED_FILE)
     several = {"tokens": ex.SEVERAL_TOKENS, "head": ex.SEVERAL_HEADS, "blames": EITHER}
     yield Call(
-        bias.tuned_matrix, **several, methods=ex.METHODS, mean_steps=Lazy(lambda: lambda row: []),
-        norms=[at.Frobenius()], steps=3, takes=TAKES,
-    )  # fmt: skip
-    yield Call(
         bias.bias_matrix, **several, methods=ex.METHODS, norms=[at.Frobenius()], steps=3,
-        takes=TAKES,
+        mean_steps=Lazy(lambda: lambda row: []), takes=TAKES,
     )  # fmt: skip
     yield Call(
         bias.which_norm,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from attractor.storage import check_paths, kept_beside
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.analysis.bias import BiasMatrix, Method, TunedMatrix
+    from attractor.analysis.bias import BiasMatrix, Method
 
 SIZES = {"quick": (12, 1500), "paper": (20, 6000)}
 """Data sets and steps of each size."""
@@ -87,20 +87,13 @@ def matrix(
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([report_output("matrix", out)])
 
-        from attractor.analysis.bias import (
-            NORMS,
-            TunedMatrix,
-            load_geometry,
-            standard_methods,
-            tuned_matrix,
-        )
+        from attractor.analysis.bias import NORMS, load_geometry, standard_methods
+        from attractor.analysis.bias._bias_matrix import Experiment
         from attractor.analysis.bias.finished_runs import FinishedRuns
-        from attractor.analysis.bias.settling import settled_matrix
         from attractor.analysis.bias.tuning import MEAN_STEPS, MULTIPLES
         from attractor.cli.provenance import code_of, report_provenance
         from attractor.datasets import unit_tokens
         from attractor.report.bias_matrix import write_bias_report
-        from attractor.report.tuned_matrix import write_tuned_report
 
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
         norms = [*NORMS, *map(load_geometry, norm or ())]
@@ -118,20 +111,23 @@ def matrix(
             step = "" if method.step_size is None else f"step = {method.step_size:g}"
             current.say(f"{method.name}: {method.settings or step or 'settings not known'}")
         tokens, head = unit_tokens(*SHAPE, seeds=range(seed, seed + count))
-        options = {"norms": norms, "seed": seed, "matched": matched, "progress": current.progress}
         n, T, d = SHAPE
         source = f"{count} data sets of random unit tokens, n = {n}, T = {T}, d = {d}"
         title = "Which optimizer maximizes the margin in which norm"
         if optimizer and len(methods) == 1:
             title = f"Which norm's margin does {methods[0].name} maximize?"
         tuned = not (lr or all(method.step_size is None for method in methods))
-        write: Any = write_tuned_report if tuned else write_bias_report
         done = FinishedRuns()
+
+        def mean_steps(method: Method) -> Sequence[float]:
+            if optimizer:
+                return MEAN_STEPS[size]
+            assert method.step_size is not None
+            return [multiple * method.step_size for multiple in MULTIPLES[size]]
 
         def so_far() -> None:
             found = done.matrix()
             if found is not None:
-                found = TunedMatrix(found) if tuned else found
                 current.say(f"Unfinished, {len(found.data['optimizer'])} rows so far:")
                 current.show(found)
                 current.result(so_far=found.summary())
@@ -140,31 +136,20 @@ def matrix(
         with kept_beside(out, asked) as done.folder, current.going_on(done.folder, so_far):
             if before := len(list(done.folder.glob("*.nc"))) if done.folder else 0:
                 current.say(f"Going on: {before} runs are done.")
-            if tuned:
-                found = tuned_matrix(
-                    tokens,
-                    head,
-                    methods=methods,
-                    mean_steps=lambda method: (
-                        MEAN_STEPS[size]
-                        if optimizer
-                        else [multiple * method.step_size for multiple in MULTIPLES[size]]
-                    ),
-                    steps=length,
-                    finished=done,
-                    **options,
-                )
-            else:
-                found = settled_matrix(
-                    tokens,
-                    head,
-                    methods=methods,
-                    steps=length,
-                    most_steps=length if steps else LONGER * length,
-                    say=current.say,
-                    finished=done,
-                    **options,
-                )
+            experiment = Experiment.checked(
+                tokens,
+                head,
+                methods,
+                norms,
+                length,
+                mean_steps=mean_steps if tuned else None,
+                seed=seed,
+                matched=matched,
+                progress=current.progress,
+                finished=done,
+            )
+            goes_on = not (tuned or steps)
+            found = experiment.settled(LONGER * length if goes_on else None, say=current.say)
             current.show(found)
             _next(current, found, size)
             if out is None:
@@ -177,13 +162,14 @@ def matrix(
                 seeds=range(seed, seed + count),
                 settings={"data_sets": count, "steps": length},
             )
-            summary = write(out, found, title=title, source=source, provenance=provenance)
+            summary = write_bias_report(
+                out, found, title=title, source=source, provenance=provenance
+            )
         current.wrote("report", out / REPORT, **summary)
 
 
-def _next(current: Session, found: BiasMatrix | TunedMatrix, size: str) -> None:
+def _next(current: Session, found: BiasMatrix, size: str) -> None:
     """Suggests the commands that may settle what is not settled, each once."""
-    from attractor.analysis.bias import TunedAnswer, TunedMatrix
     from attractor.analysis.bias.answer import NOT_BEGUN, NOT_SETTLED
 
     commands: dict[str, None] = {}
@@ -191,11 +177,11 @@ def _next(current: Session, found: BiasMatrix | TunedMatrix, size: str) -> None:
         answer = found.answer(name)
         if answer.outcome not in (NOT_SETTLED, NOT_BEGUN):
             continue
-        row = found.best(name).row if isinstance(found, TunedMatrix) else name
-        step, length = (found.data[one].sel(optimizer=row).item() for one in ("step_size", "steps"))
+        run = found.data.sel(optimizer=found.best(name).row)
+        step, length = run["step_size"].item(), run["steps"].item()
         if answer.enough_data_sets:
             options = {"data_sets": answer.enough_data_sets}
-        elif isinstance(answer, TunedAnswer):
+        elif found.tuned:
             options = {"size": "paper"} if size != "paper" else {"steps": 4 * length}
         elif answer.larger_steps and step > 0:
             options = {"lr": f"{10 * step:g}"}

@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from attractor.margin._solve import solve as solve
     from attractor.margin._tie_classes import tie_classes as tie_classes
     from attractor.margin.algorithms import register_methods as register_methods
-    from attractor.margin.capacity import (
-        feasibility_probability as feasibility_probability,
-        selection_capacity as selection_capacity,
-    )
     from attractor.margin.decomposition import (
         Decomposition as Decomposition,
         decompose as decompose,

@@ -131,9 +131,5 @@ if TYPE_CHECKING:
         singular_values as singular_values,
         solution_figure as solution_figure,
     )
-    from attractor.plots.tuned_matrix import (
-        tuned_map as tuned_map,
-        tuned_matrix_figure as tuned_matrix_figure,
-    )
 
 import_on_first_use(__name__, prepare=with_checked_arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from attractor.checks import check_choice
 from attractor.plots._figure import Figure
 from attractor.plots._style import COLORS
 from attractor.plots.geometries import geometry_label, numbers_on_colors
@@ -30,49 +29,51 @@ _LOOKS = tuple(
 )  # fmt: skip
 
 
+_POWER = re.compile(r"t\^(\S+)")
+_OUTLINE: dict[str, Any] = {
+    "fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"], "zorder": 5
+}  # fmt: skip
+_UNSETTLED: dict[str, Any] = {
+    "fill": False, "linewidth": 0, "edgecolor": COLORS["gray"], "hatch": "////", "alpha": 0.35
+}  # fmt: skip
+
+
 def bias_map(axes: Axes, matrix: BiasMatrix) -> AxesImage:
-    """Draws median margin ratios as numbers on colors, the own norm of each optimizer outlined.
+    """Draws the highest median ratios over the settings tried, with intervals and settings below.
+
+    Cells that are not settled are hatched; the own norm of each optimizer is outlined.
 
     Args:
         axes: Where to draw.
         matrix: What ``attractor.analysis.bias_matrix`` returns.
     """
-    methods, norms = matrix.methods, [str(name) for name in matrix.data["norm"].values]
-    values = np.array([[matrix.ratio(m, norm).median for norm in norms] for m in methods])
-    image = numbers_on_colors(
-        axes, values, lambda value: "-" if math.isnan(value) else f"{value:.3f}", white_from=0.62
-    )
-    frame(axes, norms, {method: matrix.own_norm(method) for method in methods})
-    return image
-
-
-def frame(axes: Axes, norms: Sequence[str], own_norms: Mapping[str, str]) -> None:
-    """Names the columns and rows of a heat map, and outlines the own norm of each optimizer.
-
-    Args:
-        axes: Where it is drawn.
-        norms: Names of the norms.
-        own_norms: Those of the optimizers by their names; empty where none is known.
-    """
-    outline: Any = {"fill": False, "linewidth": 1.6, "edgecolor": COLORS["orange"], "zorder": 5}
-    for i, own in enumerate(own_norms.values()):
+    methods = matrix.methods
+    norms = [str(name) for name in matrix.data["norm"].values]
+    cells = [[matrix.cell(method, norm) for norm in norms] for method in methods]
+    values = np.array([[cell.median for cell in row] for row in cells])
+    image = numbers_on_colors(axes, values, lambda value: "", white_from=0.62)
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            color = "white" if cell.median > 0.62 else COLORS["black"]
+            place: Any = {"ha": "center", "color": color, "zorder": 4}
+            words = "-" if math.isnan(cell.median) else f"{cell.median:.3f}"
+            ends = f"{cell.low:.3f} to {cell.high:.3f}" if math.isfinite(cell.low) else ""
+            power = _POWER.sub(r"$t^{\1}$", cell.setting)
+            axes.text(j, i - 0.09, words, va="bottom", fontsize=7.5, **place)
+            axes.text(j, i, ends, va="center", fontsize=4.8, **place)
+            axes.text(j, i + 0.15, power, va="top", fontsize=4.8, **place)
+            if not cell.settled:
+                axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **_UNSETTLED))
+        own = matrix.own_norm(methods[i])
         if own in norms:
-            axes.add_patch(Rectangle((norms.index(own) - 0.46, i - 0.42), 0.92, 0.84, **outline))
+            square = (norms.index(own) - 0.46, i - 0.42), 0.92, 0.84
+            axes.add_patch(Rectangle(*square, **_OUTLINE))
     axes.set_xticks(range(len(norms)), [geometry_label(name) for name in norms])
-    axes.set_yticks(range(len(own_norms)), [*own_norms])
+    axes.set_yticks(range(len(methods)), methods)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-def with_color_scale(height: float, draw: Callable[[Axes], AxesImage], note: str) -> Figure:
-    """A heat map of margin ratios with its color scale, and a note below."""
-    figure = Figure(figsize=(7.2, height))
-    axes = figure.subplots()
-    scale = figure.colorbar(draw(axes), ax=axes, pad=0.02, fraction=0.04, aspect=30)
-    scale.set_label("margin ratio")
-    figure.supxlabel(note, fontsize=8, color="#555555")
-    return figure
+    return image
 
 
 def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
@@ -81,32 +82,38 @@ def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
     Args:
         matrix: What ``attractor.analysis.bias_matrix`` returns.
     """
-    note = f"median over {matrix.data.sizes['instance']} data sets; outlined: the optimizer's norm"
-    if not all(matrix.own_norm(method) for method in matrix.methods):
-        note += "; none outlined: it descends in no norm that is known"
-    height = 1.3 + 0.27 * len(matrix.methods)
-    return with_color_scale(height, lambda axes: bias_map(axes, matrix), note)
+    figure = Figure(figsize=(7.2, 1.4 + 0.4 * len(matrix.methods)))
+    axes = figure.subplots()
+    scale = figure.colorbar(bias_map(axes, matrix), ax=axes, pad=0.02, fraction=0.04, aspect=30)
+    scale.set_label("margin ratio")
+    note = (
+        f"{'highest ' if matrix.tuned else ''}median over {matrix.data.sizes['instance']} data "
+        "sets, its 95 % interval and step size; hatched: not settled; outlined: the own norm"
+    )
+    figure.supxlabel(note, fontsize=8, color="#555555")
+    return figure
 
 
 def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
     """Draws the median ratio in every norm against the step, with a band around the own one.
 
     The band goes from the 10th to the 90th percentile of data sets. Where no norm is known as the
-    optimizer's own, it is around that with the highest median at the end.
+    optimizer's own, it is around that with the highest median at the end. Of several step sizes it
+    is the best one.
 
     Args:
         axes: Where to draw.
         matrix: What ``attractor.analysis.bias_matrix`` returns.
-        method: The row.
+        method: The optimizer.
 
     Raises:
-        InvalidInputError: If there is no row of that name.
+        InvalidInputError: If there is none of that name.
     """
-    check_choice("method", method, matrix.methods)
-    curves = matrix.data["margin_ratio_curve"].sel(optimizer=method)
-    steps = matrix.data["step"].sel(optimizer=method).values
+    best = matrix.best(method)
+    run = matrix.data.sel(optimizer=best.row)
+    curves, steps = run["margin_ratio_curve"], run["step"].values
     known = np.isfinite(steps)
-    main = matrix.own_norm(method) or matrix.best(method)
+    main = matrix.own_norm(method) or best.norm
     for norm in matrix.compared(method):
         values = curves.sel(norm=norm).transpose("record", "instance").values[known]
         look: Any = _look(matrix, norm)
@@ -139,7 +146,7 @@ def ratio_curves_figure(matrix: BiasMatrix) -> Figure:
     for axes, method in zip(panels, methods, strict=False):
         ratio_curves(axes, matrix, method)
         size = 7 if len(methods) > 1 else 9
-        axes.set_title(method, fontsize=size, fontweight="normal", loc="left")
+        axes.set_title(matrix.best(method).row, fontsize=size, fontweight="normal", loc="left")
         axes.tick_params(labelsize=6 if len(methods) > 1 else 8)
     for axes in panels[len(methods) :]:
         axes.set_axis_off()

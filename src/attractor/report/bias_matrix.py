@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attractor import plots
-from attractor.analysis.bias import BiasMatrix, Cell, MedianInterval, NormAnswer, TunedAnswer
+from attractor.analysis.bias import BiasMatrix, Cell, MedianInterval
 from attractor.provenance import Provenance
 from attractor.report import seen
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Folded, Section, Table, Words
 
-HEAT_MAP = FigureFile(
+_HEAT_MAP = FigureFile(
     "matrix",
-    "Median margin ratio of every optimizer in every norm; the norm of each optimizer is outlined "
-    "where one is known.",
+    "Median margin ratio of every optimizer in every norm, its interval and step size, the best of "
+    "several; hatched where it is not settled. The norm of each optimizer is outlined where one is "
+    "known.",
 )
-CURVES = FigureFile(
+_CURVES = FigureFile(
     "curves",
     "Margin ratio in every norm against iterations, median over data sets.",
 )
-
-_BEST = "Each optimizer in the norm in which its median ratio is largest, with 95 % intervals."
+_BEST = "Each optimizer in the norm in which its median ratio is largest, with 95 % intervals"
 _MOST_ANSWERS = 6
 """Answers that are listed one by one; of more, optimizers are grouped by them."""
-RULES = (
+_RULES = (
     "Margin ratio: the smallest margin of the trained matrix divided by its norm, relative to the "
     "best possible for the tokens that the run attends to at its end. It is at most 1 in any norm.",
     "Intervals of medians are order statistics of the data sets and hold for any distribution. A "
@@ -41,6 +40,18 @@ RULES = (
     "Runs that terminated before their end, because true gradients fell below what floating "
     "point holds or below a constant of the optimizer, are left out; if more than a quarter did, "
     "nothing is settled.",
+)
+
+
+_OVER_SETTINGS = (
+    "Step sizes are constant, or fall like a power of the step, with the same mean over the run. "
+    "All settings have intervals that hold at once; the interval of a cell is that of the largest "
+    "of their medians.",
+    "A cell is settled where the optimizer maximizes this margin at the best setting; or where at "
+    "every setting that may be the best one the ratio has come to stand and attention is "
+    "saturated, and the best step is not the first or the last that was tried.",
+    "An optimizer is said to maximize a margin if at some setting it meets the rules below, with a "
+    "confidence that is joint over the settings, and at no other setting another norm does.",
 )
 
 
@@ -70,28 +81,34 @@ def write_bias_report(
         InvalidInputError: If the folder holds something else.
     """
     summary = matrix.summary()
-    several = len(matrix.methods) > 1
+    several, tuned = len(matrix.methods) > 1, matrix.tuned
     with report_folder(
         directory, title, source, summary, "matrix", provenance=provenance
     ) as report:
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
-        heat_map = report.picture(HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
-        curves = report.picture(CURVES, plots.ratio_curves_figure(matrix), curves_seen(matrix))
-        report.findings += folded_findings(
-            {method: matrix.answer(method) for method in matrix.methods}
-        )
+        heat_map = report.picture(_HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
+        curves = report.picture(_CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
+        report.findings += _findings(matrix)
         report.sections += [
-            _medians(matrix, heat_map) if several else _one_optimizer(matrix),
-            Section("As training goes on", figure=curves),
-            settings_section(summary, summary["optimizers"]),
-            Section("How to read this", RULES),
+            Section(
+                "Every optimizer in every norm" if several else "Margin ratio in every norm",
+                table=_optimizers(matrix) if several else _norms(matrix),
+                figure=heat_map if several or tuned else None,
+            ),
+            *([_settings(matrix)] if tuned else []),
+            Section(
+                f"As training goes on{', at the best setting' if tuned else ''}", figure=curves
+            ),
+            _how_it_was_run(summary),
+            Section("How to read this", (*(_OVER_SETTINGS if tuned else ()), *_RULES)),
         ]
     return summary
 
 
-def folded_findings(answers: Mapping[str, NormAnswer | TunedAnswer]) -> list[Words | Folded]:
+def _findings(matrix: BiasMatrix) -> list[Words | Folded]:
     """The answer of each optimizer; of many, who has which answer, and each folded away."""
+    answers = {method: matrix.answer(method) for method in matrix.methods}
     each = [f"{method}: {found}." for method, found in answers.items()]
     if len(each) <= _MOST_ANSWERS:
         return [*each]
@@ -103,36 +120,80 @@ def folded_findings(answers: Mapping[str, NormAnswer | TunedAnswer]) -> list[Wor
     return [*lines, Folded("Each of them, with its numbers", each)]
 
 
-def ratio_text(found: MedianInterval | Cell) -> str:
+def _ratio_text(found: MedianInterval | Cell) -> str:
     """A median ratio with its interval, which no line break parts."""
     space = "\N{NO-BREAK SPACE}"
     return f"{found.median:.4f}{space}[{found.low:.4f},{space}{found.high:.4f}]"
 
 
-def _medians(matrix: BiasMatrix, heat_map: FigureFile) -> Section:
-    """The whole matrix as a heat map, and what each optimizer does in its best norm."""
+def _optimizers(matrix: BiasMatrix) -> Table:
+    """What each optimizer does in its best norm."""
     rows = []
     for method in matrix.methods:
-        best, own, enough = matrix.best(method), matrix.own_norm(method), matrix.enough(method)
-        found, answer = matrix.ratio(method, best), matrix.answer(method)
+        best, found = matrix.best(method), matrix.answer(method)
+        enough = matrix.enough(best.row)
         rows.append(
             (
                 method,
-                own or "not known",
-                best,
-                ratio_text(found),
+                matrix.own_norm(method) or "not known",
+                best.norm,
+                _ratio_text(best),
+                best.setting or "-",
                 "-" if enough is None else str(enough),
-                str(matrix.highest(method)[best]),
-                answer.outcome if answer.norm else answer.verdict,
+                str(matrix.highest(best.row)[best.norm]),
+                found.outcome if found.norm else found.verdict,
             )
         )
     header = (
-        "optimizer", "its own norm", "best norm", "ratio there", "own ratio >= 0.97",
+        "optimizer", "its own norm", "best norm", "ratio there", "step size", "own ratio >= 0.97",
         "best in", "answer",
     )  # fmt: skip
-    return Section(
-        "Every optimizer in every norm", table=Table(header, rows, caption=_BEST), figure=heat_map
-    )
+    joint = ", joint over the settings" if matrix.tuned else ""
+    return Table(header, rows, caption=f"{_BEST}{joint}.")
+
+
+def _norms(matrix: BiasMatrix) -> Table:
+    """The ratios of a single optimizer in every norm, the highest first."""
+    (method,) = matrix.methods
+    cells = [matrix.cell(method, norm) for norm in matrix.compared(method)]
+    halfway = matrix.data["margin_ratio_halfway"].median("instance")
+    rows = [
+        (
+            cell.norm,
+            f"{cell.median:.4f}",
+            f"[{cell.low:.4f}, {cell.high:.4f}]",
+            cell.setting or "-",
+            f"{float(halfway.sel(optimizer=cell.row, norm=cell.norm)):.4f}",
+            str(matrix.highest(cell.row)[cell.norm]),
+        )
+        for cell in sorted(cells, key=lambda one: -one.median)
+    ]
+    header = (
+        "norm", "median ratio", "95 % interval", "step size", "halfway", "highest in data sets"
+    )  # fmt: skip
+    return Table(header, rows)
+
+
+def _settings(matrix: BiasMatrix) -> Section:
+    """The ratio of each optimizer in one norm, its own or the best, at every setting."""
+    rows = []
+    for method in matrix.methods:
+        norm = matrix.own_norm(method) or matrix.best(method).norm
+        for row, answer in matrix.answers(method).items():
+            found = matrix.ratio(row, norm)
+            rows.append(
+                (
+                    method,
+                    norm,
+                    matrix.setting(row) or "-",
+                    f"{found.median:.4f}",
+                    f"[{found.low:.4f}, {found.high:.4f}]",
+                    answer.outcome if answer.norm else answer.verdict,
+                )
+            )
+    header = ("optimizer", "norm", "step size", "median ratio", "95 % interval", "answer there")
+    caption = "In the own norm of each, or in the best where none is known; intervals one by one."
+    return Section("At every setting", table=Table(header, rows, caption=caption))
 
 
 def _map_seen(matrix: BiasMatrix) -> str:
@@ -140,53 +201,30 @@ def _map_seen(matrix: BiasMatrix) -> str:
     places = {}
     for method in matrix.methods:
         best, own = matrix.best(method), matrix.own_norm(method)
-        outlined = "outlined" if best == own else f"outlined: {own}" if own else "none outlined"
-        places[method] = f"{matrix.ratio(method, best).median:.3f} in {best} ({outlined})"
+        outlined = "outlined" if best.norm == own else f"outlined: {own}" if own else "not outlined"
+        step = f" at {best.setting}" if best.setting else ""
+        hatched = "" if best.settled else ", hatched"
+        places[method] = f"{best.median:.3f} in {best.norm}{step} ({outlined}{hatched})"
     return f"The largest ratio of each optimizer. {seen.listed(places)}"
 
 
-def curves_seen(matrix: BiasMatrix) -> str:
+def _curves_seen(matrix: BiasMatrix) -> str:
     """How the ratio goes in every norm; of several optimizers, in that with the highest."""
     courses = {}
     several = len(matrix.methods) > 1
     for method in matrix.methods:
-        curves = matrix.data["margin_ratio_curve"].sel(optimizer=method)
-        for norm in [matrix.best(method)] if several else matrix.compared(method):
-            values = curves.sel(norm=norm).transpose("record", "instance").values
-            known = np.isfinite(matrix.data["step"].sel(optimizer=method).values)
-            name = f"{method} in {norm}" if several else norm
+        best = matrix.best(method)
+        run = matrix.data.sel(optimizer=best.row)
+        known = np.isfinite(run["step"].values)
+        for norm in [best.norm] if several else matrix.compared(method):
+            values = run["margin_ratio_curve"].sel(norm=norm).transpose("record", "instance").values
+            name = f"{best.row} in {norm}" if several else norm
             courses[name] = f"margin ratio {seen.course(np.nanmedian(values[known], axis=1))}"
     return f"Medians over data sets. {seen.listed(courses)}"
 
 
-def _one_optimizer(matrix: BiasMatrix) -> Section:
-    """The ratios of a single optimizer, a line for each norm."""
-    (method,) = matrix.methods
-    counts = matrix.highest(method)
-    halfway = matrix.data["margin_ratio_halfway"].sel(optimizer=method).median("instance")
-    rows = []
-    for norm in sorted(counts, key=lambda one: -matrix.ratio(method, one).median):
-        found = matrix.ratio(method, norm)
-        rows.append(
-            (
-                norm,
-                f"{found.median:.4f}",
-                f"[{found.low:.4f}, {found.high:.4f}]",
-                f"{float(halfway.sel(norm=norm)):.4f}",
-                str(counts[norm]),
-            )
-        )
-    header = ("norm", "median ratio", "95 % interval", "halfway", "highest in data sets")
-    return Section("Margin ratio in every norm", table=Table(header, rows))
-
-
-def settings_section(summary: dict[str, Any], runs: Sequence[dict[str, Any]]) -> Section:
-    """Step sizes, how gradients were read, and how runs ended.
-
-    Args:
-        summary: The whole of what is written.
-        runs: What it says of each row that was run.
-    """
+def _how_it_was_run(summary: dict[str, Any]) -> Section:
+    """Step sizes, how gradients were read, and how runs ended."""
     rows = [
         (
             row["optimizer"],
@@ -197,7 +235,7 @@ def settings_section(summary: dict[str, Any], runs: Sequence[dict[str, Any]]) ->
             ", ".join(f"{count} {status}" for status, count in row["status"].items()),
             "-" if row["final_norm"] is None else f"{row['final_norm']:.5g}",
         )
-        for row in runs
+        for row in summary.get("settings", summary["optimizers"])
     ]
     header = (
         "optimizer", "trained", "settings", "reads", "steps", "how runs ended", "norm of W",

@@ -119,17 +119,18 @@ def _of_verdict(verdict: Verdict) -> Side:
 def _of_matrix(matrix: BiasMatrix, provenance: Provenance | None = None) -> Side:
     attributes = {str(name): str(value) for name, value in matrix.data.attrs.items()}
     attributes.pop("provenance", None)
-    studies = {method: matrix.data.sel(optimizer=method) for method in matrix.methods}
+    rows = [str(name) for name in matrix.data["optimizer"].values]
+    studies = {row: matrix.data.sel(optimizer=row) for row in rows}
     each = {
-        f"{method}: {name}": str(data[name].item())
-        for method, data in studies.items()
+        f"{row}: {name}": str(data[name].item())
+        for row, data in studies.items()
         for name in ("settings", "steps", "parameterization", "reads")
     }
     same = "; ".join(f"{name} {value}" for name, value in attributes.items())
     settings = attributes | each if provenance is None else _made_with(provenance) | each
     answers = {
-        "answer" if len(studies) == 1 else f"{method}: answer": matrix.answer(method).verdict
-        for method, data in studies.items()
+        "answer" if len(studies) == 1 else f"{row}: answer": matrix.answer_at(row).verdict
+        for row, data in studies.items()
         if {"trained", "movement"} <= set(data.data_vars)
     }
     return Side(MATRIX, settings, studies, texts=answers, same_trials=same)

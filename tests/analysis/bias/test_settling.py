@@ -7,7 +7,6 @@ import pytest
 from attractor import Lp
 from attractor.analysis.bias import Method, bias_matrix, load_geometry, which_norm
 from attractor.analysis.bias._bias_matrix import Experiment
-from attractor.analysis.bias.settling import settled_matrix
 from attractor.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent
 
@@ -17,26 +16,16 @@ SOLVED = Lp(1.25)
 
 def test_steps_are_doubled_while_the_answer_may_change(data):
     said = []
-    found = settled_matrix(
-        *data,
-        methods=[Method("slow", normalized_gradient_descent(0.2))],
-        steps=100,
-        most_steps=400,
-        say=said.append,
-    )
+    slow = Method("slow", normalized_gradient_descent(0.2))
+    found = Experiment.checked(*data, [slow], steps=100).settled(400, said.append)
     assert found.data["steps"].values.tolist() == [400]
     assert [line.split("; ")[1] for line in said] == ["going on to 200", "going on to 400"]
 
 
 def test_what_has_settled_is_not_run_again(data):
     said = []
-    settled_matrix(
-        *data,
-        methods=[Method("fast", normalized_gradient_descent(3.0))],
-        steps=400,
-        most_steps=6400,
-        say=said.append,
-    )
+    fast = Method("fast", normalized_gradient_descent(3.0))
+    Experiment.checked(*data, [fast], steps=400).settled(6400, said.append)
     assert said == []
 
 
@@ -47,7 +36,7 @@ def test_beside_a_method_that_goes_on_what_has_settled_is_kept(data, monkeypatch
         Method("slow", normalized_gradient_descent(0.2)),
         Method("fast", normalized_gradient_descent(3.0)),
     ]
-    found = settled_matrix(*data, methods=rows, steps=200, most_steps=400)
+    found = bias_matrix(*data, methods=rows, steps=200, most_steps=400)
     assert [(row.name, row.steps) for row in ran] == [("slow", None), ("fast", None), ("slow", 400)]
     alone = bias_matrix(*data, methods=[rows[1]], steps=200)
     np.testing.assert_array_equal(

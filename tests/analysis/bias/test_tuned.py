@@ -5,12 +5,10 @@ import pytest
 
 from attractor.analysis.bias import (
     BiasMatrix,
-    TunedMatrix,
     bias_matrix,
     load_method,
     median_interval,
     standard_methods,
-    tuned_matrix,
 )
 from attractor.analysis.bias.tuning import settings_tried
 from attractor.datasets import unit_tokens
@@ -23,7 +21,7 @@ STEPS = 2000
 @pytest.fixture(scope="module")
 def tuned():
     methods = [load_method("sign"), load_method("polyak")]
-    return tuned_matrix(
+    return bias_matrix(
         *unit_tokens(3, 4, 5, seeds=12),
         methods=methods,
         mean_steps=lambda method: (0.0001, 0.03),
@@ -86,7 +84,7 @@ def test_several_norms_at_different_settings_are_said(tuned):
     swap = {"optimizer": rows[1]}
     for name in ("margin_ratio", "margin_ratio_halfway"):
         swapped[name].loc[swap] = tuned.data[name].sel(optimizer=rows[1]).values[::-1]
-    found = TunedMatrix(BiasMatrix(swapped)).answer("sign")
+    found = BiasMatrix(swapped).answer("sign")
     assert found.outcome == "depends on the step" and not found.norm
     assert found.settings == {"frobenius": ["0.03"], "l_inf": ["0.1"]}
 
@@ -98,7 +96,7 @@ def test_decay_is_said_once(tuned):
         data[name].loc[{"norm": "l_inf"}] = 0.9
         data[name].loc[{"norm": "l_inf", "optimizer": "sign, step 0.03"}] = 0.98
     data["moves_without_gradient"][:] = True
-    found = TunedMatrix(BiasMatrix(data)).answer("sign")
+    found = BiasMatrix(data).answer("sign")
     assert found.outcome == "none of these"
     assert found.reason.count("as weight decay does") == 1
     assert found.remedy == "Take the decay out to see its norm"
@@ -119,13 +117,46 @@ def test_prints_and_draws_and_is_kept(tuned, tmp_path):
     words = " ".join(str(tuned).split())
     assert "at the best step" in words and "at 2 of 5 settings" in words
     tuned.save(tmp_path / "matrix.nc")
-    again = TunedMatrix.load(tmp_path / "matrix.nc")
+    again = BiasMatrix.load(tmp_path / "matrix.nc")
     assert again.summary() == tuned.summary()
     assert tuned.plot().axes[0].get_yticklabels()[0].get_text() == "sign"
 
 
+def test_a_matrix_with_one_setting_is_asked_the_same(tuned):
+    (alone,) = tuned.rows("polyak")
+    data = tuned.data.sel(optimizer=[alone, "sign, step 0.1"])
+    data["setting_of"][:] = ""  # as of a matrix in which each runs at one step size
+    one = BiasMatrix(data)
+    assert one.methods == [alone, "sign, step 0.1"] and not one.tuned and tuned.tuned
+    cell = one.cell("sign, step 0.1", "l_inf")
+    assert (cell.median, cell.low, cell.high) == one.ratio("sign, step 0.1", "l_inf")
+    assert cell.setting == "0.1" and cell.settled
+    assert one.answer("sign, step 0.1") == tuned.answer_at("sign, step 0.1")
+    row = one.summary()["optimizers"][1]
+    assert row == tuned.summary()["settings"][2]
+    assert [one["optimizer"] for one in tuned.summary()["optimizers"]] == ["sign", "polyak"]
+
+
+def test_rows_of_several_settings_go_on_while_their_answers_may_change(tuned):
+    found = bias_matrix(
+        *unit_tokens(3, 4, 5, seeds=12),
+        methods=[load_method("sign", learning_rate=0.03)],
+        mean_steps=lambda method: (0.1,),
+        decays=(0.0,),
+        norms=["frobenius", "l_inf"],
+        steps=STEPS // 4,
+        most_steps=STEPS,
+    )
+    steps = dict(zip(found.rows("sign"), found.data["steps"].values.tolist(), strict=True))
+    assert steps == {"sign, step 0.03": STEPS, "sign, step 0.1": STEPS // 2}
+    np.testing.assert_array_equal(
+        found.data["margin_ratio"].sel(optimizer="sign, step 0.03"),
+        tuned.data["margin_ratio"].sel(optimizer="sign, step 0.03"),
+    )
+
+
 def test_too_few_data_sets_leave_cells_open():
-    few = tuned_matrix(
+    few = bias_matrix(
         *unit_tokens(3, 4, 5, seeds=3),
         methods=[load_method("sign")],
         mean_steps=lambda method: (0.1,),
@@ -163,3 +194,9 @@ def test_unknown_names_are_refused(tuned):
         tuned.cell("nobody", "l_inf")
     with pytest.raises(InvalidInputError, match="norm"):
         tuned.cell("sign", "l_7")
+    with pytest.raises(InvalidInputError, match="row"):
+        tuned.ratio("sign", "l_inf")
+    data = unit_tokens(3, 4, 5, seeds=3)
+    for wrong in ({"mean_steps": 0.1}, {"mean_steps": lambda row: (0.1,), "decays": (-1.0,)}):
+        with pytest.raises(InvalidInputError, match=[*wrong][-1]):
+            bias_matrix(*data, methods=[load_method("sign")], **wrong)

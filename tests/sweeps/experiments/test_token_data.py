@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from attractor.errors import InvalidInputError
-from attractor.margin import selection_capacity
 from attractor.sweeps import Grid, built_in
 from attractor.sweeps.experiments import local_optima, margins, train_and_verify
 from attractor.sweeps.experiments.parameters import filled_in
@@ -19,9 +18,6 @@ def test_sizes_in_units_of_others():
     assert sizes() == (6, 8, 10)
     assert sizes(d=4, n_per_d=0.75, T_per_d=2) == (3, 8, 4)
     assert sizes(d=30, n_per_d=0.1, T_per_d=1.1) == (3, 33, 30)
-    assert sizes(d=4, n_per_capacity=1, T=2) == (32, 2, 4)
-    assert sizes(d=8, n_per_capacity=1.5, T_per_d=2)[0] == round(96 * selection_capacity(16))
-    assert sizes(d=2, n_per_capacity=1e-3)[0] == 1
 
 
 @pytest.mark.parametrize("experiment", [margins, train_and_verify])
@@ -41,7 +37,6 @@ def refused(message, experiment="margins", axes=None, **settings):
 @pytest.mark.parametrize("experiment", ["margins", "local_optima", "train_and_verify"])
 def test_each_size_is_said_once(experiment):
     refused("n_per_d.*beside n", experiment, {"n_per_d": [1]}, n=3)
-    refused("beside n_per_capacity", experiment, n_per_d=1, n_per_capacity=1)
     refused("T_per_d.*beside T", experiment, {"T": [4]}, T_per_d=2)
 
 

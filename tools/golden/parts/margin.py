@@ -140,12 +140,4 @@ def selections() -> Results:
     yield "several-heads", lambda: of(at.solve(heads()), SOLUTION)
 
 
-def others() -> Results:
-    """Capacity."""
-    import attractor as at
-
-    yield "capacity", lambda: [at.margin.selection_capacity(T) for T in (2, 3, 8)]
-    yield "feasibility", lambda: [at.margin.feasibility_probability(n, 4, 9) for n in range(1, 9)]
-
-
-ADAPTERS = {"family": families, "norm": norms, "selection": selections, "other": others}
+ADAPTERS = {"family": families, "norm": norms, "selection": selections}

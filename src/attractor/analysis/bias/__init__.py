@@ -2,6 +2,7 @@
 
 from attractor.analysis.bias._bias_matrix import bias_matrix
 from attractor.analysis.bias.answer import NormAnswer
+from attractor.analysis.bias.best_setting import Cell
 from attractor.analysis.bias.bring_your_own import (
     as_method,
     load_geometry,
@@ -12,8 +13,6 @@ from attractor.analysis.bias.bring_your_own import (
 from attractor.analysis.bias.medians import MedianInterval, median_interval
 from attractor.analysis.bias.methods import NORMS, Method, standard_methods
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.bias.tuned import Cell, TunedAnswer, TunedMatrix
-from attractor.analysis.bias.tuning import tuned_matrix
 from attractor.settings import all_in_own_settings
 
 __all__ = [
@@ -23,8 +22,6 @@ __all__ = [
     "MedianInterval",
     "Method",
     "NormAnswer",
-    "TunedAnswer",
-    "TunedMatrix",
     "as_method",
     "bias_matrix",
     "load_geometry",
@@ -32,7 +29,6 @@ __all__ = [
     "median_interval",
     "named_optimizer",
     "standard_methods",
-    "tuned_matrix",
     "which_norm",
 ]
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from attractor.analysis.bias.answer import ENOUGH, SATURATED
+from attractor.analysis.bias.answer import SATURATED
 from attractor.analysis.bias.finished_runs import FinishedRun, FinishedRuns
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of, standard_methods
-from attractor.analysis.bias.neighbors import NEIGHBORS, neighbors
+from attractor.analysis.bias.ratios import (
+    margin_ratios,
+    nearby_names,
+    nearby_ratios,
+    reached_selections,
+    solve_reached,
+)
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.measures import project_on_equalities, required_margins, smallest_margin
-from attractor.analysis.reference import distinct_problems
+from attractor.analysis.bias.tuning import DECAYS, settings_of_all
+from attractor.analysis.measures import smallest_margin
 from attractor.attention import Head, Parameterization, get_loss
 from attractor.attention.multi_head import one_attention_head
 from attractor.checks import check_flags, check_items, check_steps
@@ -23,8 +29,9 @@ from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.methods import methods_for
+from attractor.progress import progress_bar
 from attractor.randomness import check_seed
-from attractor.selection import attended_tokens, optimal_tokens
+from attractor.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
 from attractor.training.validation import check_head, check_tokens, refuse_weights
@@ -41,13 +48,20 @@ def bias_matrix(
     *,
     methods: Sequence[Method] | None = None,
     norms: Sequence[Geometry | str] = NORMS,
+    mean_steps: Callable[[Method], Sequence[float]] | None = None,
+    decays: Sequence[float] = DECAYS,
     steps: int = 6000,
+    most_steps: int | None = None,
     seed: int = 0,
     loss: str = "logistic",
     matched: bool = False,
     progress: bool = False,
 ) -> BiasMatrix:
     """Trains every method on every data set, and measures where it went in every norm.
+
+    A method runs at its own step size, or with ``mean_steps`` at several, ``eta_t = eta_0
+    t^-decay``, a row for each. Step sizes that decay are chosen so that their mean over the run is
+    that of the others: all settings of a mean step size take the same way in all.
 
     The measure is the normalized margin ratio ``(min_j a_j^T W b_j / ||W||) ||W*||``, where the
     margin problem, and so its solution W* in that norm, is that of the tokens which the run
@@ -59,7 +73,12 @@ def bias_matrix(
         head: The fixed head.
         methods: The rows; default: ``standard_methods("paper", steps)``.
         norms: The columns. The norm a method is known to descend is measured besides.
+        mean_steps: The mean step sizes to try of a method, beside its own; of one whose step size
+            cannot be set, none are. Default: its own alone.
+        decays: The powers of the step to try then; zero for constant step sizes.
         steps: Number of steps of methods that do not bring their own.
+        most_steps: Doubles the steps of a row up to this many while they may bring another answer;
+            None for ``steps`` alone.
         seed: Seed of the random initial weights.
         loss: The loss.
         matched: Whether all methods start from one matrix that keeps the optimal tokens, five
@@ -71,10 +90,19 @@ def bias_matrix(
         InvalidInputError: If an argument cannot be used; nothing has been trained then.
     """
     rows = standard_methods("paper", steps) if methods is None else methods
-    experiment = Experiment.checked(
-        tokens, head, rows, norms, steps, seed=seed, loss=loss, matched=matched, progress=progress
-    )
-    return experiment.matrix(experiment.rows, [experiment.run(row) for row in experiment.rows])
+    return Experiment.checked(
+        tokens,
+        head,
+        rows,
+        norms,
+        steps,
+        mean_steps=mean_steps,
+        decays=decays,
+        seed=seed,
+        loss=loss,
+        matched=matched,
+        progress=progress,
+    ).settled(most_steps)
 
 
 @dataclass(frozen=True)
@@ -84,13 +112,13 @@ class Experiment:
     Attributes:
         tokens: The data sets.
         head: The fixed head.
-        rows: The methods.
+        rows: The methods, one for each setting.
         norms: The norms to compare; those that methods are known to descend are measured besides.
         steps: Number of steps of methods that do not bring their own.
         seed: Seed of the random initial weights.
         loss: The loss.
         start: Where all of them start; None for random weights.
-        progress: Whether to show progress bars.
+        progress: Whether to show progress bars: of settings where several are tried, else of runs.
         finished: The runs that are done.
     """
 
@@ -114,6 +142,8 @@ class Experiment:
         norms: Sequence[Geometry | str] = NORMS,
         steps: int = 6000,
         *,
+        mean_steps: Callable[[Method], Sequence[float]] | None = None,
+        decays: Sequence[float] = DECAYS,
         seed: int = 0,
         loss: str = "logistic",
         matched: bool = False,
@@ -125,7 +155,7 @@ class Experiment:
         Raises:
             InvalidInputError: If one of them cannot be used.
         """
-        check_flags(matched=matched)
+        check_flags(matched=matched, progress=progress)
         check_tokens(tokens, get_loss(loss))
         refuse_weights(tokens, "the matrix of optimizers and norms")
         if tokens.instances is None:
@@ -136,6 +166,8 @@ class Experiment:
         steps = check_steps("steps", steps)
         check_seed("seed", seed)
         rows = tuple(check_items("methods", methods, Method))
+        if mean_steps is not None:
+            rows = settings_of_all(rows, mean_steps, decays, steps)
         for row in rows:
             one_attention_head(row.parameterization, "the matrix of optimizers and norms")
         norms = tuple(check_items("norms", norms, Geometry | str, 1))
@@ -146,6 +178,46 @@ class Experiment:
         found = cls(tokens, head, rows, norms, steps, seed, loss, start, progress, finished)
         finished.measure = found.matrix
         return found
+
+    @property
+    def _tuned(self) -> bool:
+        return any(row.setting_of for row in self.rows)
+
+    def settled(
+        self, most_steps: int | None = None, say: Callable[[str], object] = lambda line: None
+    ) -> BiasMatrix:
+        """The matrix, of rows that each take as many steps as it needs for their answers to settle.
+
+        Args:
+            most_steps: A row whose answer may change takes twice as many, up to this; None for no
+                more than it begins with.
+            say: Told what is tried next.
+
+        Raises:
+            InvalidInputError: If this is no number of steps.
+        """
+        most = 0 if most_steps is None else check_steps("most_steps", most_steps)
+        rows = self.rows
+        known: dict[tuple[str, int | None], FinishedRun] = {}
+        while True:
+            new = [row for row in rows if (row.name, row.steps) not in known]
+            with progress_bar("settings", len(new), enabled=self.progress and self._tuned) as done:
+                for row in new:
+                    known[row.name, row.steps] = self.run(row)
+                    done(1.0)
+            found = self.matrix(rows, [known[row.name, row.steps] for row in rows])
+            later: list[Method] = []
+            for row in rows:
+                answer = found.answers(row.setting_of or row.name)[row.name]
+                taken = row.steps or self.steps
+                if answer.more_steps and 2 * taken <= most:
+                    outcome = f"{row.name}: {answer.verdict} after {taken:,} steps"
+                    say(f"{outcome}; going on to {2 * taken:,}")
+                    row = replace(row, steps=2 * taken)
+                later.append(row)
+            if later == list(rows):
+                return found
+            rows = tuple(later)
 
     def run(self, method: Method) -> FinishedRun:
         """The run of a row, trained unless it is done."""
@@ -163,7 +235,7 @@ class Experiment:
             "initial": None if self.start is None else initial_arrays(self.start, layer),
             "parameterization": layer,
             "record": recorded_steps(steps),
-            "progress": self.progress,
+            "progress": self.progress and not self._tuned,
         }
         if isinstance(method.optimizer, Optimizer):
             return train(self.tokens, self.head, method.optimizer, weights="all", **common)
@@ -174,7 +246,8 @@ class Experiment:
     def matrix(self, rows: Sequence[Method], runs: Sequence[FinishedRun]) -> BiasMatrix:
         """The matrix of rows that were run."""
         columns = _columns(self.norms, rows)
-        data = _measure(self.tokens, rows, runs, columns, self.steps, self.progress)
+        progress = self.progress and not self._tuned
+        data = _measure(self.tokens, rows, runs, columns, self.steps, progress)
         compared = {get_geometry(norm).name for norm in self.norms}
         data["compared"] = ("norm", [name in compared for name in data["norm"].values])
         start_words = f"{SATURATED:g} times the Frobenius solution for the optimal tokens"
@@ -253,7 +326,7 @@ def _measure(
         "margin_ratio_curve": (("optimizer", "norm", "instance", "record"), curves),
         "nearby_ratio": (("optimizer", "norm", "nearby", "instance"), near[..., 1]),
         "nearby_ratio_halfway": (("optimizer", "norm", "nearby", "instance"), near[..., 0]),
-        "nearby_norm": (("norm", "nearby"), [_nearby_names(norm) for norm in norms]),
+        "nearby_norm": (("norm", "nearby"), [nearby_names(norm) for norm in norms]),
         "step": (("optimizer", "record"), recorded),
         "norm_of_W": (("optimizer", "instance", "record"), sizes),
         "gap": (("optimizer", "norm", "instance"), gaps),
@@ -299,104 +372,6 @@ def _relative_change(
 
 def _name(geometry: Geometry | None) -> str:
     return "" if geometry is None else geometry.name
-
-
-class Solutions(NamedTuple):
-    """Margin problems, one for each data set and selection, solved in every norm.
-
-    Attributes:
-        problem: The problems, with an axis of their own.
-        values: Smallest norms; NaN where a problem has no solution.
-        gaps: Their certified relative gaps.
-    """
-
-    problem: MarginProblem
-    values: Float[np.ndarray, "norm problem"]
-    gaps: Float[np.ndarray, "norm problem"]
-
-
-def reached_selections(
-    tokens: Tokens, W: Float[np.ndarray, "method instance d e"]
-) -> Bool[np.ndarray, "method instance sequence query token"]:
-    """The tokens attended to at the end of every run."""
-    return np.stack([attended_tokens(tokens, one).mask for one in np.nan_to_num(W)])
-
-
-def solve_reached(
-    tokens: Tokens,
-    reached: Bool[np.ndarray, "method instance sequence query token"],
-    norms: Sequence[Geometry],
-    *,
-    progress: bool = False,
-) -> tuple[Solutions, Int[np.ndarray, "method instance"]]:
-    """Solves once for every distinct pair of data set and selection, in every norm.
-
-    Returns:
-        The solutions, and which of them belongs to which run.
-    """
-    instances = np.broadcast_to(np.arange(reached.shape[1]), reached.shape[:2])
-    problem, _, number = distinct_problems(tokens, instances, reached)
-    values, gaps = [], []
-    for geometry in norms:
-        solution = solve(problem, geometry, progress=progress)
-        assert isinstance(solution, Solution)
-        solved = np.isfinite(solution.W).all((-1, -2))
-        values.append(np.where(solved, solution.value, np.nan))
-        gaps.append(np.where(solved, solution.gap, np.nan))
-    return Solutions(problem, np.array(values), np.array(gaps)), number
-
-
-def nearby_ratios(
-    tokens: Tokens,
-    reached: Bool[np.ndarray, "method instance sequence query token"],
-    W: Float[np.ndarray, "method instance record d e"],
-    norms: Sequence[Geometry],
-    ratios: Float[np.ndarray, "method norm instance"],
-) -> Float[np.ndarray, "method norm nearby instance record"]:
-    """Margin ratios in the neighbors of each norm, of runs that may be at its solution; else NaN.
-
-    They are solved for only where the median ratio of a method in the norm is high.
-    """
-    found = np.full((*ratios.shape[:2], NEIGHBORS, *W.shape[1:3]), np.nan)
-    high = np.median(np.nan_to_num(ratios, nan=1.0), axis=-1) >= ENOUGH
-    for place, norm in enumerate(norms):
-        beside, methods = neighbors(norm), np.flatnonzero(high[:, place])
-        if not beside or not len(methods):
-            continue
-        solutions, number = solve_reached(tokens, reached[methods], beside)
-        for method, numbers in zip(methods, number, strict=True):
-            for instance, one in enumerate(numbers):
-                found[method, place, : len(beside), instance] = margin_ratios(
-                    W[method, instance], solutions, int(one), beside
-                )
-    return found
-
-
-def _nearby_names(norm: Geometry) -> list[str]:
-    names = [one.name for one in neighbors(norm)]
-    return names + [""] * (NEIGHBORS - len(names))
-
-
-def margin_ratios(
-    W: Float[np.ndarray, "record d e"],
-    solutions: Solutions,
-    number: int,
-    norms: Sequence[Geometry],
-) -> Float[np.ndarray, "norm record"]:
-    """``(min_j (a_j^T W b_j) / c_j) / ||W|| * ||W*||`` of the matrices of one run.
-
-    NaN for matrices that are zero or not finite, and where nothing has to be separated.
-    """
-    problem = solutions.problem[number]
-    if not required_margins(problem).any():
-        return np.full((len(norms), len(W)), np.nan)
-    projected = project_on_equalities(W, problem)
-    smallest = smallest_margin(problem.margins(projected), problem)
-    sizes = np.stack([geometry.norm(projected) for geometry in norms])
-    finite = np.isfinite(W).all((-1, -2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = smallest / sizes * solutions.values[:, number, None]
-    return np.where(finite & (sizes > 0), ratios, np.nan)
 
 
 def recorded_steps(steps: int) -> Int[np.ndarray, "record"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,15 +42,14 @@ CERTIFIED = 1e-3
 """Relative gap of solutions up to which ratios to them are compared."""
 _LASTING = 0.8
 """Share of a lead that is left in the limit, from which it is none of the start's."""
-_MORE = "More steps may settle it"
+MORE = "More steps may settle it"
 _ANOTHER = "Another norm may be its own: give it, as --norm module:name or in geometries=[...]"
 _CLOSEST = f"If that is its norm, smaller steps come closer to one. {_ANOTHER}"
-_WITHOUT_DECAY = "Without the decay its norm would show"
-_SMALLER_EPS = "With a smaller eps, or none, its norm would show"
 _RISEN = 0.01
 """A rise of the loss, in units of that at the start, from which steps go uphill."""
 _SMALLER = "Try a smaller step, or fewer steps"
-_MOST_STOPPED = 0.25
+MOST_STOPPED = 0.25
+"""Share of runs that ended early from which nothing is settled."""
 _STILL_MOVING = 0.05
 _DOUBLED = 0.5
 _LONGEST = 10.0
@@ -58,10 +57,11 @@ _LONGEST = 10.0
 
 @dataclass(frozen=True)
 class NormAnswer(Described):
-    """The norm whose margin an optimizer maximizes.
+    """The norm whose margin an optimizer maximizes, and at which settings.
 
     Attributes:
-        outcome: ``"maximizes"``, ``"not settled"``, ``"has not begun"`` or ``"none of these"``.
+        outcome: ``"maximizes"``, ``"not settled"``, ``"has not begun"`` or ``"none of these"``; of
+            several settings also ``"depends on the step"``, and never ``"has not begun"``.
         norm: Name of the norm; empty unless the outcome is ``"maximizes"``.
         reason: Why, in a sentence with its numbers.
         data_sets: How many the answer is from.
@@ -70,6 +70,7 @@ class NormAnswer(Described):
         larger_steps: Whether larger ones may: attention is not saturated yet.
         smaller_steps: Whether smaller ones may: too many runs ended early.
         enough_data_sets: As many data sets may bring another answer; 0 where they are not too few.
+        settings: Of several, by norm those at which its margin is maximized.
     """
 
     outcome: str
@@ -81,6 +82,7 @@ class NormAnswer(Described):
     larger_steps: bool = False
     smaller_steps: bool = False
     enough_data_sets: int = 0
+    settings: dict[str, list[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}{f'. {self.remedy}' if self.remedy else ''}"
@@ -148,7 +150,7 @@ def answer(row: xr.Dataset, questions: int = 1) -> NormAnswer:
             compared.
         questions: How many such answers are taken together, whose confidence is to be joint.
     """
-    return _with_tiny_gradients(_answer(row, questions), row)
+    return with_tiny_gradients(_answer(row, questions), row)
 
 
 def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
@@ -166,8 +168,8 @@ def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
         return uphill
     if (at_start := _at_start(row, end, finite & row["trained"].values)) is not None:
         return at_start
-    if count < (1 - _MOST_STOPPED) * total:
-        return _unsettled(
+    if count < (1 - MOST_STOPPED) * total:
+        return unsettled(
             f"{total - count} of {total} runs terminated or diverged before the end, where "
             "rounding or the optimizer's own constants stopped them",
             count,
@@ -175,7 +177,7 @@ def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
         )
     joint = joint_confidence(questions * max(len(names) - 1, 1))
     if count < smallest_sample(joint):
-        return _unsettled(
+        return unsettled(
             f"{count} data sets are too few to compare {len(names)} norms; "
             f"{smallest_sample(joint)} would do",
             count,
@@ -185,7 +187,7 @@ def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
     if "gap" in row:
         gaps = np.nanmax(row["gap"].transpose("norm", "instance").values[known][:, usable], axis=1)
         if (worst := float(gaps.max())) > CERTIFIED:
-            return _unsettled(
+            return unsettled(
                 f"margin problems in {names[int(gaps.argmax())]} are solved to a certified "
                 f"relative gap of {worst:.2g} only, and ratios to them mean nothing",
                 count,
@@ -193,7 +195,7 @@ def _answer(row: xr.Dataset, questions: int) -> NormAnswer:
             )
     above = end[:, usable].max(1)
     if above.max() > 1 + 2 * CERTIFIED:
-        return _unsettled(
+        return unsettled(
             f"a ratio in {names[int(above.argmax())]} is {above.max():.4g}, where none can exceed "
             "one: its solutions are not the smallest there are",
             count,
@@ -213,7 +215,7 @@ def _uphill(row: xr.Dataset, trained: Bool[np.ndarray, "instance"]) -> NormAnswe
     rise = float(np.median(row["loss_rise"].values[trained]))
     if not rise > _RISEN:
         return None
-    return _unsettled(
+    return unsettled(
         f"the loss is {100 * rise:.2g} % higher than at the start, so that these steps go uphill",
         int(trained.sum()),
         "See whether updates are to be subtracted, as by optax.scale(-1), or take smaller steps",
@@ -256,7 +258,7 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
     if at_end.median < ENOUGH:
         moving = still_moving(names, end, changes, best, float(np.median(movement)))
         if moving:
-            return _unsettled(f"{found} in {name}, the best of them, and {moving}", count, _MORE)
+            return unsettled(f"{found} in {name}, the best of them, and {moving}", count, MORE)
         closest = f"closest of them is {name}, where {found}, below {ENOUGH}"
         return NormAnswer(NONE, "", closest, count, _ANOTHER)
     for other, other_name in enumerate(names):
@@ -265,7 +267,7 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
         lead = median_interval(end[best] - end[other], joint)
         if lead.low <= 0:
             next_best = median_interval(end[other], CONFIDENCE)
-            return _unsettled(
+            return unsettled(
                 f"{name} ({_interval(at_end)}) cannot be distinguished from {other_name} "
                 f"({_interval(next_best)})",
                 count,
@@ -274,19 +276,19 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
             )
         earlier = float(np.median(before[best] - before[other]))
         if 2 * lead.median - earlier <= 0:
-            return _unsettled(
+            return unsettled(
                 f"the lead of {name} over {other_name} shrinks, from {earlier:.4f} halfway "
                 f"through the run to {lead.median:.4f}",
                 count,
-                _MORE,
+                MORE,
             )
     change = changes[best]
     if change.high < 0 and at_end.median + change.median < ENOUGH:
-        return _unsettled(
+        return unsettled(
             f"{found} in {name}, but it falls, by {-change.median:.4f} over the second half of "
             "the run",
             count,
-            _MORE,
+            MORE,
         )
     found = f"{found}, {_runner_up(names, end, best)}"
     limits = _limit(before[best], end[best], movement)
@@ -298,9 +300,9 @@ def _compare(row: xr.Dataset, joint: float) -> NormAnswer:
         beside, lasts = higher
         if lasts:
             return _short(f"{found}; it is higher in {beside}", name, count)
-        return _unsettled(f"in {name} {found}; it is still higher in {beside}", count, _MORE)
+        return unsettled(f"in {name} {found}; it is still higher in {beside}", count, MORE)
     if short.high > 0:
-        return _unsettled(f"in {name} {found}; {goes}, perhaps short of one", count, _MORE)
+        return unsettled(f"in {name} {found}; {goes}, perhaps short of one", count, MORE)
     return NormAnswer(MAXIMIZES, name, found, count)
 
 
@@ -343,7 +345,7 @@ def _higher_beside(row: xr.Dataset) -> tuple[str, bool] | None:
     return None
 
 
-def at_tiny_gradients(row: xr.Dataset) -> tuple[str, str]:
+def _at_tiny_gradients(row: xr.Dataset) -> tuple[str, str]:
     """What a method does at zero and tiny gradients that keeps it from its norm, and a remedy.
 
     Both are empty where there is nothing to say.
@@ -367,12 +369,13 @@ def at_tiny_gradients(row: xr.Dataset) -> tuple[str, str]:
     return "; ".join(said), remedy
 
 
-def _with_tiny_gradients(found: NormAnswer, row: xr.Dataset) -> NormAnswer:
+def with_tiny_gradients(found: NormAnswer, row: xr.Dataset) -> NormAnswer:
     """The answer with what the method does at zero and tiny gradients, and no other advice then."""
-    said, remedy = at_tiny_gradients(row)
+    said, remedy = _at_tiny_gradients(row)
     if not said:
         return found
-    found = replace(found, reason=f"{found.reason}; {said}")
+    if said not in found.reason:  # as that of several settings has it from the best of them
+        found = replace(found, reason=f"{found.reason}; {said}")
     if found.outcome == MAXIMIZES:
         return found
     return replace(
@@ -439,14 +442,22 @@ def _interval(found: MedianInterval) -> str:
     return f"{found.median:.4f} [{found.low:.4f}, {found.high:.4f}]"
 
 
-def _unsettled(reason: str, count: int, remedy: str, enough: int = 0) -> NormAnswer:
+def unsettled(reason: str, count: int, remedy: str, enough: int = 0) -> NormAnswer:
+    """The answer that runs settle nothing, and what may settle it.
+
+    Args:
+        reason: Why, in a sentence with its numbers.
+        count: Number of data sets.
+        remedy: What to try next.
+        enough: As many data sets may bring another answer; 0 where they are not too few.
+    """
     return NormAnswer(
         NOT_SETTLED,
         "",
         reason,
         count,
         remedy,
-        more_steps=remedy == _MORE,
+        more_steps=remedy == MORE,
         smaller_steps=remedy == _SMALLER,
         enough_data_sets=enough,
     )

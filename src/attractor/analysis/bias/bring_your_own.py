@@ -13,10 +13,10 @@ import jax
 import numpy as np
 import optax
 
+from attractor.analysis.bias._bias_matrix import bias_matrix
 from attractor.analysis.bias.methods import NORMS, Method, gradients_of
 from attractor.analysis.bias.probe import probe
 from attractor.analysis.bias.result import BiasMatrix
-from attractor.analysis.bias.settling import settled_matrix
 from attractor.attention import Head, Parameterization, get_parameterization
 from attractor.checks import check_flags, check_items, check_number, check_text
 from attractor.errors import InvalidInputError
@@ -345,13 +345,13 @@ def which_norm(
     own = check_items("geometries", geometries, Geometry | str)
     name = getattr(optimizer, "name", UNNAMED)
     name = "the optimizer" if name == UNNAMED else name
-    return settled_matrix(
+    return bias_matrix(
         tokens,
         head,
         methods=[as_method(optimizer, name, parameterization)],
         norms=[*NORMS, *own],
         steps=steps,
-        most_steps=steps if most_steps is None else most_steps,
+        most_steps=most_steps,
         seed=seed,
         matched=matched,
         progress=progress,

@@ -55,6 +55,11 @@ def median_interval(
     return MedianInterval(median, float(known[place - 1]), float(known[-place]))
 
 
+def or_least(median: float) -> float:
+    """A median to be ranked: minus infinity where there is none."""
+    return -math.inf if math.isnan(median) else median
+
+
 def joint_confidence(intervals: int) -> float:
     """The confidence that several intervals need each for ``CONFIDENCE`` together (Bonferroni)."""
     return 1 - (1 - CONFIDENCE) / intervals

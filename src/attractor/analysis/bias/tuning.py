@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from attractor.analysis.bias._bias_matrix import Experiment
+from attractor.analysis.bias.best_setting import setting_text
 from attractor.analysis.bias.methods import Method
-from attractor.analysis.bias.tuned import TunedMatrix, setting_text
-from attractor.attention import Head
-from attractor.checks import check_function, check_items, check_number, check_steps
-from attractor.progress import progress_bar
-from attractor.tokens import Tokens
+from attractor.checks import check_function, check_items, check_number
 from attractor.training import Optimizer, power_decay
 
 DECAYS = (0.0, 0.5)
@@ -28,55 +23,33 @@ MEAN_STEPS = {
 """Those of an optimizer of one's own, of whose scale nothing is known beforehand."""
 
 
-def tuned_matrix(
-    tokens: Tokens,
-    head: Head,
-    *,
+def settings_of_all(
     methods: Sequence[Method],
     mean_steps: Callable[[Method], Sequence[float]],
-    decays: Sequence[float] = DECAYS,
-    steps: int = 6000,
-    progress: bool = False,
-    **options: Any,
-) -> TunedMatrix:
-    """The matrix of methods each at several step sizes ``eta_t = eta_0 t^-decay``.
-
-    Step sizes that decay are chosen so that their mean over the run is that of the others: all
-    settings of a mean step size take the same way in all. A method whose step size cannot be set
-    is run as it is.
+    decays: Sequence[float],
+    steps: int,
+) -> tuple[Method, ...]:
+    """Every method at every setting, a row for each.
 
     Args:
-        tokens: Data sets with labels, along an axis of instances.
-        head: The fixed head.
-        methods: The rows.
-        mean_steps: The mean step sizes to try of a row, beside its own.
-        decays: The powers of the step to try; zero for constant step sizes.
+        methods: The methods.
+        mean_steps: Means of step sizes over the run, of a method that has any.
+        decays: Powers of the step that they fall with.
         steps: Number of steps, of methods that do not bring their own.
-        progress: Whether to show a progress bar.
-        options: Further arguments of ``bias_matrix``.
 
     Raises:
         InvalidInputError: If an argument cannot be used.
     """
-    steps = check_steps("steps", steps)
-    methods = check_items("methods", methods, Method, 1)
     check_function("mean_steps", mean_steps, "Give a function of a row that returns step sizes")
     decays = [
         check_number("decays", decay, least=0.0, example=0.5)
         for decay in check_items("decays", decays, int | float, 1)
     ]
-    settings = [
+    return tuple(
         one
         for method in methods
         for one in settings_tried(method, mean_steps, decays, method.steps or steps)
-    ]
-    experiment = Experiment.checked(tokens, head, settings, steps=steps, **options)
-    runs = []
-    with progress_bar("settings", len(experiment.rows), enabled=progress) as advance:
-        for row in experiment.rows:
-            runs.append(experiment.run(row))
-            advance(1.0)
-    return TunedMatrix(experiment.matrix(experiment.rows, runs))
+    )
 
 
 def settings_tried(

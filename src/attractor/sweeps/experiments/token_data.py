@@ -50,7 +50,7 @@ GENERATORS: Mapping[str, Callable[..., tuple[Tokens, LinearHead]]] = {
 """
 
 
-SCALED = {"n_per_d": "n", "n_per_capacity": "n", "T_per_d": "T"}
+SCALED = {"n_per_d": "n", "T_per_d": "T"}
 """Sizes in units of others, and the size that each takes the place of."""
 SIZES = ("n", "T", "d", *SCALED)
 """Parameters that say how large data sets are."""
@@ -64,11 +64,6 @@ def token_parameters(n: int, T: int, d: int) -> dict[str, Parameter]:
         "T": count(T, "tokens of a sequence", least=2),
         "d": count(d, "dimension of tokens and queries"),
         "n_per_d": number(None, "sequences for each dimension, in place of n", above=0),
-        "n_per_capacity": number(
-            None,
-            "sequences over d^2 margin.selection_capacity(T), rounded to whole ones, in place of n",
-            above=0,
-        ),
         "T_per_d": number(None, "tokens for each dimension, in place of T", above=0),
     }
 
@@ -82,15 +77,11 @@ def token_sizes(given: Mapping[str, Any]) -> tuple[int, int, int]:
     Raises:
         InvalidInputError: If a multiple of d is no whole number of sequences, or of tokens.
     """
-    from attractor.margin import selection_capacity
-
     n, T, d = given["n"], given["T"], given["d"]
     if given["T_per_d"] is not None:
         T = _multiple("T_per_d", given["T_per_d"], d, least=2)
     if given["n_per_d"] is not None:
         n = _multiple("n_per_d", given["n_per_d"], d, least=1)
-    if given["n_per_capacity"] is not None:
-        n = max(1, round(given["n_per_capacity"] * selection_capacity(T) * d**2))
     return n, T, d
 
 
@@ -118,10 +109,8 @@ def check_sizes(
     """
     told = {*axes, *settings}
     for name, size in SCALED.items():
-        beside = told & ({size, *(one for one in SCALED if SCALED[one] == size)} - {name})
-        if name in told and beside:
-            other = sorted(beside)[0]
-            raise InvalidInputError(name, f"it stands beside {other}", "Give one of them")
+        if {name, size} <= told:
+            raise InvalidInputError(name, f"it stands beside {size}", "Give one of them")
     for point in combinations(axes, SIZES):
         token_sizes(filled_in(parameters, point, settings))
 

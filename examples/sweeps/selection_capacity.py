@@ -1,4 +1,16 @@
-"""How many random sequences some matrix can select a token of: a theory without parameters."""
+"""How many random sequences some matrix can select a token of: a theory without parameters.
+
+Scores that are linear in a vector of N unknowns, with independent Gaussian coefficients for each
+of T tokens, are a random subspace of dimension N. It meets a product of cones
+``{h : h_1 >= h_t}`` beyond the origin with probability (the kinematic formula; Schneider and Weil
+2008, Theorem 6.5.6; Amelunxen, Lotz, McCoy and Tropp 2014, arXiv 1303.6672)::
+
+    2 (P(K = N - 1) + P(K = N - 3) + ...),    K = k_1 + ... + k_n,
+
+where ``T - k`` is distributed as the intrinsic volumes of that cone. For T = 2 the k are fair
+coins and this is Cover's theorem. Attention has ``N = d^2`` unknowns and rank-one coefficients, for
+which it is exact with T = 2; with more tokens it is a limit of large d.
+"""
 
 from __future__ import annotations
 
@@ -7,77 +19,28 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-
-from attractor.checks import check_count
-from attractor.memory import require_memory_for
+from scipy.special import log_ndtr, logsumexp, wofz
 
 _NEGLIGIBLE = 1e-18
 """Probability below which a number of pooled tokens is left out."""
-_BYTES = 48
-"""Of a value of K: its probability, and transforms."""
 _SPACING = 0.04
 _LINE = _SPACING * np.arange(-250, 251)
 """Nodes of the trapezoidal rule, which converges exponentially for what is integrated here."""
 
 
 def selection_capacity(T: int) -> float:
-    """Random sequences for each unknown at which half of the data sets can be selected.
+    """Random sequences for each of d^2 unknowns at which half of the data sets can be selected.
 
     ``1 / E k``, where k is the number of tokens pooled with the selected one when T independent
-    standard normal scores are moved, as little as possible, to where the selected one is largest
-    (``feasibility_probability``). It is 2 for T = 2, Cover's number, 6/5 for T = 3, and falls like
-    ``1 / (2 log T)``.
-
-    Args:
-        T: Tokens of a sequence.
-
-    Raises:
-        InvalidInputError: If T is no number of tokens, at least 2.
+    standard normal scores are moved, as little as possible, to where the selected one is largest.
+    It is 2 for T = 2, Cover's number, 6/5 for T = 3, and falls like ``1 / (2 log T)``.
     """
-    pooled = pooled_tokens(check_count("T", T, 2))
+    pooled = pooled_tokens(T)
     return float(1 / (pooled @ np.arange(len(pooled))))
 
 
-def feasibility_probability(n: int, T: int, unknowns: int) -> float:
-    """Probability that one vector gives the chosen token of each of n sequences the largest score.
-
-    Scores are linear in a vector of N unknowns, with independent Gaussian coefficients for each of
-    the T tokens, and the tokens to select are chosen without regard to them. All scores are then a
-    random subspace of dimension N, which meets a product of cones ``{h : h_1 >= h_t}`` beyond the
-    origin with probability (the kinematic formula; Schneider and Weil 2008, Theorem 6.5.6;
-    Amelunxen, Lotz, McCoy and Tropp 2014, arXiv 1303.6672)::
-
-        2 (P(K = N - 1) + P(K = N - 3) + ...),    K = k_1 + ... + k_n,
-
-    where ``T - k`` is distributed as the intrinsic volumes of that cone. For T = 2 the k are fair
-    coins and this is Cover's theorem, for any data in general position with random signs. Attention
-    has ``N = d^2`` unknowns and rank-one coefficients, for which it is exact with T = 2; with more
-    tokens it is a limit of large d.
-
-    Args:
-        n: Sequences.
-        T: Tokens of each.
-        unknowns: Entries of the vector, N.
-
-    Raises:
-        InvalidInputError: If one is no count, T is below 2, or n takes more memory than there is.
-    """
-    check_count("n", n)
-    pooled = pooled_tokens(check_count("T", T, 2))
-    check_count("unknowns", unknowns)
-    each = _BYTES * (len(pooled) - 1)
-    require_memory_for("n", n, "sequences", each=each, otherwise="Give fewer tokens")
-    length = n * (len(pooled) - 1) + 1
-    if unknowns >= length:
-        return 1.0
-    spectrum = np.fft.rfft(pooled, length) ** n
-    total = np.maximum(np.fft.irfft(spectrum, length), 0.0)
-    return float(min(1.0, 2 * total[unknowns - 1 :: -2].sum()))
-
-
 @functools.lru_cache(64)
-def pooled_tokens(T: int) -> Float[np.ndarray, "k"]:
+def pooled_tokens(T: int) -> np.ndarray:
     """Probabilities that 0, 1, 2, ... tokens are pooled with the selected one.
 
     Of T independent standard normal scores, k others are pooled with the selected one if they
@@ -102,7 +65,6 @@ def pooled_tokens(T: int) -> Float[np.ndarray, "k"]:
 
 def _log_mean_power(deviation: float, power: int) -> float:
     """``log E Phi(m)^power`` of a normal number m with mean 0."""
-    from scipy.special import log_ndtr, logsumexp
 
     def exponents(x: np.ndarray) -> np.ndarray:
         return power * log_ndtr(deviation * x) - x**2 / 2
@@ -119,8 +81,6 @@ def _log_all_exceed_mean(k: int) -> float:
 
     ``sqrt((k + 1) / (2 pi)) int exp(z^2 / 2) (erfcx(-z / sqrt 2) / 2)^k dt`` along ``z = u + i t``.
     """
-    from scipy.special import wofz
-
     if k == 0:
         return 0.0
     u = -math.sqrt(k)
