@@ -14,7 +14,7 @@ def test_outcomes_that_changed(run_json, tmp_path):
     written(tmp_path / "after", "fails")
     found, result = run_json("compare", "before", "after", "--out", "here")
     assert result.exit_code == 0, result.stderr
-    assert found["texts"] == {"a/b": ["holds", "fails"]} and found["numbers"] == []
+    assert found["words"] == {"a/b": ["holds", "fails"]} and found["numbers"] == []
     assert "a/b: holds in before, fails in after." in result.stderr
     assert "a/b: holds in before" in (tmp_path / "here" / "report.html").read_text()
 

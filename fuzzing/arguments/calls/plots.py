@@ -151,10 +151,11 @@ def _of_runs() -> Iterator[Call]:
                takes={"levels": "sequence array objects"})  # fmt: skip
     yield Call(plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
     yield Call(plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
-    yield Call(
-        plots.compared_figure, names=["a", "b"], rows=["x"], values=np.zeros((1, 3, 3)),
-        takes={"values": "array nan"},
-    )  # fmt: skip
+    differences = xr.Dataset(
+        {name: ("index", [1.0]) for name in ("first", "second", "difference", "low", "high")},
+        {"index": ["x"]},
+    )
+    yield Call(plots.differences_figure, data=differences)
     yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
     yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)
     yield Call(plots.tuned_map, axes=AXES, matrix=ex.TUNED)
