@@ -37,4 +37,4 @@ def test_a_comparison_is_made_again(run_json, tmp_path):
     found, result = run_json("reproduce", page, "--data", "after", "--data", "before")
     assert not found["same"] and "the data were" in found["changed"][0]
     found, result = run_json("reproduce", page, "--data", "before")
-    assert "two results, and 1 are given" in found["error"]["message"]
+    assert "takes first, second; 1 are given" in found["error"]["message"]
