@@ -85,6 +85,3 @@ def calls() -> Iterator[Call]:
     )  # fmt: skip
     yield Call(report.paired, first=ex.BIAS, second=ex.BIAS)
     yield Call(report.labeled, path=given.RUN_FILE, geometry="frobenius", blames=FILE)
-    yield Call(
-        report.write_digits_report, directory="digits", results=given.DIGIT_RESULTS, blames=FILE
-    )

@@ -64,12 +64,8 @@ if TYPE_CHECKING:
     from attractor.plots.figures import (
         attention_figure as attention_figure,
         direction_figure as direction_figure,
-        fraction_bars as fraction_bars,
-        frequency_figure as frequency_figure,
         image_with_patches as image_with_patches,
-        patch_frequency as patch_frequency,
         patches_figure as patches_figure,
-        sizes_figure as sizes_figure,
         training_figure as training_figure,
     )
     from attractor.plots.geometries import (

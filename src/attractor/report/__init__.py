@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from attractor.report._paired import Paired as Paired, paired as paired
     from attractor.report.comparison import labeled as labeled
     from attractor.report.constraints import Conflict as Conflict, conflicts as conflicts
-    from attractor.report.digits import (
-        SizeResult as SizeResult,
-        write_digits_report as write_digits_report,
-    )
     from attractor.report.write import write_report as write_report
 
 import_on_first_use(__name__)
