@@ -109,12 +109,6 @@ for table in (None, nt.gaussian(6, 4)):
 nt.complete_orders_solution(structure.orders)
 run = nt.train_two_stages(drawn, steps=(10, 10), initial_scales=(0.1, 0.1))
 repr(run), nt.measure_two_stages(run)
-nt.train_jointly(corpus, at.normalized_gradient_descent(0.1), steps=5)
-for kind in nt.UnseenKind:
-    unseen = nt.draw_unseen(structure.orders, structure.collocation, kind, count=3)
-if len(unseen.contexts):
-    W_ov, W_kq = run.feed_forward.W()[0, 0], run.attention.W()[0, 0]
-    nt.log_predictions(unseen.contexts, np.eye(6), W_ov, W_kq)
 """
 
 PROMPT = """

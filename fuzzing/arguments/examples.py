@@ -184,4 +184,3 @@ LABEL_SOLUTION = Lazy(lambda: at.solve(at.label_problem(TOKENS.value, SELECTION.
 ONE = Lazy(lambda: (TOKENS_OF_ONE.value, HEAD.value, STEP.value))
 BASIN_MAP = Lazy(lambda: basins.basin_map(*ONE.value, plane=PLANE, steps=3, resolution=2))
 BASIN_SHARES = Lazy(lambda: basins.basin_shares(*ONE.value, steps=3, starts=4))
-BASIN_BOUNDARY = Lazy(lambda: basins.basin_boundary(*ONE.value, W, -W, steps=200, tolerance=0.5))
