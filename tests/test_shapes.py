@@ -125,7 +125,6 @@ for law in (gaussian, pr.Mixture(np.ones(2), [gaussian, pr.Sphere(3, 1.0)]),
         pr.output(law, layer, z), pr.output_jacobian(law, layer, z)
         pr.head_gradients(law, layer, z, rng.normal(size=(5, 4)))
         law.covariance_product(np.zeros(3), np.ones(3)), law.tilt(np.zeros((2, 5, 3)))
-pr.push_gaussian(gaussian, layer, pr.Gaussian.isotropic(2))
 pr.finite_length_error(np.eye(3), U, V, z, 16)
 pr.averaged_output_error(np.array([0.5, 0.3]), 64)
 pr.error_table(np.array([16, 64]), 2.0).output_error(np.array([0.5, 1.0]))
