@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import importlib.abc
 import importlib.util
@@ -101,29 +102,23 @@ def _no_checks(_: Path) -> Any:
     return _replaced("attractor.papers.check", "check_claim", lambda _: _done)
 
 
-def _no_figure(originals: Path) -> Any:
-    def result(*_: Any, **__: Any) -> Any:
-        from attractor.papers.drawing import read_data
-        from attractor.provenance import read_provenance
+def _no_command(folder: str) -> Callable[[Path], Any]:
+    """Has ``reproduce`` make nothing again: what a command would write is copied."""
 
-        file = originals / "figure" / "global-and-local.nc"
-        return read_data(file), read_provenance(file)
+    def without_work(originals: Path) -> Any:
+        def of(find: Callable[[str], Any]) -> Callable[[str], Any]:
+            def found(command: str) -> Any:
+                @functools.wraps(find(command))
+                def run(*, out: Path, **_: Any) -> None:
+                    shutil.copytree(originals / folder, out)
 
-    return _replaced("attractor.papers.reproduction", "compute", lambda _: result)
+                return run
 
+            return found
 
-def _no_command(originals: Path) -> Any:
-    def run(*, out: Path, **_: Any) -> None:
-        shutil.copytree(originals / "report", out)
+        return _replaced("attractor.cli.reproduce", "function_of", of)
 
-    def without_work(commands: dict[str, Any]) -> dict[str, Any]:
-        return {name: dataclasses.replace(one, run=run) for name, one in commands.items()}
-
-    return _replaced("attractor.cli.reproducible", "COMMANDS", without_work)
-
-
-def _no_reproduced_checks(_: Path) -> Any:
-    return _replaced("attractor.papers.reproduction", "check_claim", lambda _: _done)
+    return without_work
 
 
 def _certificate(file: Path) -> int:
@@ -207,13 +202,15 @@ KINDS = {
     "certificate.json": Kind("certificate.json", _certificate),
     "model.safetensors": Kind("model.safetensors", _model),
     **{
-        f"figure.{suffix}": Kind(f"figure/global-and-local.{suffix}", _REPRODUCE, _no_figure)
+        f"figure.{suffix}": Kind(
+            f"figure/global-and-local.{suffix}", _REPRODUCE, _no_command("figure")
+        )
         for suffix in ("png", "svg", "nc")
     },
-    "report.html": Kind("report/report.html", _REPRODUCE, _no_command),
-    "report.json": Kind("report/summary.json", _REPRODUCE, _no_command),
-    "claims.html": Kind("claims/report.html", _OF_CLAIMS, _no_reproduced_checks),
-    "claims.json": Kind("claims/claims.json", _OF_CLAIMS, _no_reproduced_checks),
+    "report.html": Kind("report/report.html", _REPRODUCE, _no_command("report")),
+    "report.json": Kind("report/summary.json", _REPRODUCE, _no_command("report")),
+    "claims.html": Kind("claims/report.html", _OF_CLAIMS, _no_command("claims")),
+    "claims.json": Kind("claims/claims.json", _OF_CLAIMS, _no_command("claims")),
     "images": Kind("images/train-images-idx3-ubyte", _images),
     "reviews.csv": Kind("reviews.csv", _reviews),
     "tokenizer.json": Kind("tokenizer.json", _tokenizer),

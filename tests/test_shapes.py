@@ -111,12 +111,6 @@ for table in (None, nt.gaussian(6, 4)):
 nt.complete_orders_solution(structure.orders)
 run = nt.train_two_stages(drawn, steps=(10, 10), initial_scales=(0.1, 0.1))
 repr(run), nt.measure_two_stages(run)
-nt.train_jointly(corpus, at.normalized_gradient_descent(0.1), steps=5)
-for kind in nt.UnseenKind:
-    unseen = nt.draw_unseen(structure.orders, structure.collocation, kind, count=3)
-if len(unseen.contexts):
-    W_ov, W_kq = run.feed_forward.W()[0, 0], run.attention.W()[0, 0]
-    nt.log_predictions(unseen.contexts, np.eye(6), W_ov, W_kq)
 """
 
 PROMPT = """
@@ -133,7 +127,6 @@ for law in (gaussian, pr.Mixture(np.ones(2), [gaussian, pr.Sphere(3, 1.0)]),
         pr.output(law, layer, z), pr.output_jacobian(law, layer, z)
         pr.head_gradients(law, layer, z, rng.normal(size=(5, 4)))
         law.covariance_product(np.zeros(3), np.ones(3)), law.tilt(np.zeros((2, 5, 3)))
-pr.push_gaussian(gaussian, layer, pr.Gaussian.isotropic(2))
 pr.finite_length_error(np.eye(3), U, V, z, 16)
 pr.averaged_output_error(np.array([0.5, 0.3]), 64)
 pr.error_table(np.array([16, 64]), 2.0).output_error(np.array([0.5, 1.0]))

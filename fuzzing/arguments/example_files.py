@@ -16,7 +16,6 @@ import attractor as at
 from attractor import datasets, files, models, monitor, papers, provenance
 from attractor.datasets import reviews
 from attractor.files import CLASSIFIERS_LAYOUT
-from attractor.report import SizeResult
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Lazy
 
@@ -151,15 +150,6 @@ def _infeasible() -> at.Solution:
 INFEASIBLE = Lazy(_infeasible)
 
 
-def _digit_results() -> list[SizeResult]:
-    drawn = datasets.digit_patches(2, 1)
-    selection = at.optimal_tokens(drawn.tokens, drawn.head)
-    predicted = at.solve(at.MarginProblem.from_selection(drawn.tokens, selection))
-    run = at.train(drawn.tokens, drawn.head, ex.STEP.value, steps=2)
-    return [SizeResult(drawn, predicted, at.verify(run, predicted))]
-
-
-DIGIT_RESULTS = Lazy(_digit_results)
 RUN_FILE = Lazy(lambda: _saved("run.nc", lambda path: ex.RUN.value.save(path)))
 CLASSIFIER_FILE = Lazy(lambda: _saved("classifier.nc", lambda path: CLASSIFIER.value.save(path)))
 DECODER_FILE = Lazy(lambda: _saved("decoder.nc", lambda path: ex.DECODER.value.save(path)))

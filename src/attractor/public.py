@@ -92,9 +92,8 @@ from attractor.monitor import (
     watched_heads as watched_heads,
 )
 from attractor.report import (
-    ComparedNumber as ComparedNumber,
-    RunComparison as RunComparison,
-    compare as compare,
+    Paired as Paired,
+    paired as paired,
 )
 from attractor.selection import (
     Selection as Selection,

@@ -14,7 +14,7 @@ def test_outcomes_that_changed(run_json, tmp_path):
     written(tmp_path / "after", "fails")
     found, result = run_json("compare", "before", "after", "--out", "here")
     assert result.exit_code == 0, result.stderr
-    assert found["texts"] == {"a/b": ["holds", "fails"]} and found["numbers"] == []
+    assert found["words"] == {"a/b": ["holds", "fails"]} and found["numbers"] == []
     assert "a/b: holds in before, fails in after." in result.stderr
     assert "a/b: holds in before" in (tmp_path / "here" / "report.html").read_text()
 
@@ -37,4 +37,4 @@ def test_a_comparison_is_made_again(run_json, tmp_path):
     found, result = run_json("reproduce", page, "--data", "after", "--data", "before")
     assert not found["same"] and "the data were" in found["changed"][0]
     found, result = run_json("reproduce", page, "--data", "before")
-    assert "two results, and 1 are given" in found["error"]["message"]
+    assert "takes first, second; 1 are given" in found["error"]["message"]

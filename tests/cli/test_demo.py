@@ -20,7 +20,7 @@ def test_digits(run_json, tmp_path, monkeypatch):
     assert "seldom reached" in " ".join(found["findings"])
     assert "Report:" in result.stderr
     page = (tmp_path / "report" / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == 5
-    for name in ("sizes", "patches", "frequency", "direction", "training"):
+    assert page.count("data:image/svg+xml;base64,") == 2
+    for name in ("patches", "direction"):
         assert (tmp_path / "report" / f"{name}.png").is_file()
         assert (tmp_path / "report" / f"{name}.svg").is_file()

@@ -120,7 +120,7 @@ TABLE = {
         ("data",),
     ),
     "compare": Command(
-        ("{first}", "{second}", "--out", "{out}"), "attractor.report.compare",
+        ("{first}", "{second}", "--out", "{out}"), "attractor.report.paired",
         {"out": REPLACED}, ("first", "second"),
     ),
     "reproduce": Command(

@@ -40,5 +40,5 @@ def test_a_run_in_a_norm_of_one_s_own_is_verified_compared_and_reproduced(
     found, result = run_json(*page, "--norm", "own_rows:RowSums")
     assert found["same"] and found["compared"] > 20, result.stderr
     assert refused("compare", "report", "report", "--norm", "l_1").startswith(
-        "norm: neither is a run"
+        "norm: report is no run"
     )

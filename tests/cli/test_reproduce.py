@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from attractor.cli.session import ExitCode
 from attractor.provenance import read_provenance
@@ -37,7 +38,7 @@ def test_a_verified_run_comes_out_the_same(run_json, file):
     assert read_provenance("report/summary.json").arguments["geometry"] == "l_3"
     found, result = run_json("reproduce", "report/training.png")
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "saved run" in found["error"]["message"]
+    assert "its command takes run" in found["error"]["message"]
     found, result = run_json("reproduce", "report/training.png", "--data", "run.nc")
     assert result.exit_code == 0, result.stderr
     assert found["same"] and found["name"] == "verify" and not found["changed"]
@@ -61,3 +62,25 @@ def test_a_file_that_says_nothing_is_refused(run_json, tmp_path):
     found, result = run_json("reproduce", "plain.json")
     assert result.exit_code == ExitCode.BAD_INPUT
     assert found["error"]["argument"] == "file"
+
+
+def test_a_figure_is_made_again_and_what_changed_is_named(run_json, tmp_path):
+    run_json("figures", "max-margin/global-and-local", "--out", "drawn")
+    picture = tmp_path / "drawn" / "max-margin" / "global-and-local.png"
+    found, result = run_json("reproduce", picture)
+    assert result.exit_code == 0, result.stderr
+    data = xr.load_dataset(picture.with_suffix(".nc"), engine="h5netcdf")
+    assert found["kind"] == "figure" and found["same"] and not found["changed"]
+    assert found["compared"] == len(data.variables)
+    data["path"][0, 0, 0, 3] += 0.5
+    data.drop_vars("scores").to_netcdf(picture.with_suffix(".nc"), engine="h5netcdf")
+    found, _ = run_json("reproduce", picture)
+    assert set(found["differing"]) == {"path", "scores"}
+    assert found["differing"]["path"] == "2 of 4344 differ, by up to 0.5"
+    assert found["differing"]["scores"] == "is new"
+    picture.with_suffix(".nc").write_bytes(b"no data")
+    found, _ = run_json("reproduce", picture)
+    assert "damaged" in found["error"]["message"]
+    picture.with_suffix(".nc").unlink()
+    found, _ = run_json("reproduce", picture)
+    assert "Put global-and-local.nc into the same folder" in found["error"]["message"]

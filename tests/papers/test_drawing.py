@@ -12,6 +12,8 @@ from attractor.papers.drawing import compute, draw
 from attractor.papers.figure import PaperFigure, at_least
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.paper import MAX_MARGIN
+from attractor.papers.registry import get_figure
+from attractor.provenance import embed, read_provenance
 from attractor.training import normalized_gradient_descent, train
 
 TRAINED = []
@@ -106,3 +108,12 @@ def test_a_figure_of_other_data_is_computed_anew(tmp_path):
     assert asked == [None, tmp_path, tmp_path.parent]
     again, made = compute(taking, **drawn.provenance.arguments)
     assert again.equals(drawn.data) and made == drawn.provenance
+
+
+def test_data_of_another_version_are_computed_again(tmp_path):
+    figure = get_figure("max-margin/global-and-local")
+    drawn = draw(figure, tmp_path)
+    stored = drawn.files["nc"]
+    embed(stored, dataclasses.replace(drawn.provenance, version="0.0.1"))
+    assert draw(figure, tmp_path).computed
+    assert read_provenance(stored) == drawn.provenance

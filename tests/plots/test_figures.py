@@ -1,5 +1,4 @@
 import numpy as np
-import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor import plots
@@ -31,19 +30,3 @@ def test_patches_are_drawn_where_their_pixels_are():
     assert reached.get_xy() == (3.5, 1.5)  # patch 6: row 1, column 2; pixels are centered
     assert (reached.get_width(), reached.get_height()) == (2, 2)
     assert predicted.get_linestyle() != reached.get_linestyle()
-
-
-def test_frequencies_are_percent_of_images():
-    axes = Figure().subplots()
-    plots.patch_frequency(axes, xr.DataArray([0, 0, 0, 3], dims="image"), 2, most=1.0)
-    assert [text.get_text() for text in axes.texts] == ["75", "0", "0", "25"]
-
-
-def test_bars_carry_their_numbers_and_the_chance_level():
-    axes = Figure().subplots()
-    fractions = xr.DataArray([1.0, 0.925], dims="n", coords={"n": [6, 12]})
-    plots.fraction_bars(axes, fractions, color="blue", chance=1 / 16)
-    assert [bar.get_height() for bar in axes.patches] == [1.0, 0.925]
-    assert [text.get_text() for text in axes.texts] == ["100 %", "92.5 %"]
-    assert axes.get_legend_handles_labels()[1] == ["chance: 6.25 %"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["6", "12"]

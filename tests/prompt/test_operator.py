@@ -13,16 +13,13 @@ from attractor.prompt.measures import (
     Gaussian,
     Laplace,
     Mixture,
-    Rademacher,
     Sphere,
     StudentT,
 )
 from attractor.prompt.operator import (
-    factor_gradients,
     head_gradients,
     output,
     output_jacobian,
-    push_gaussian,
     score_derivative,
     value_derivative,
 )
@@ -105,28 +102,6 @@ def test_derivative_in_the_scores_agrees_with_finite_differences():
     assert np.abs((ends[0] - ends[1]) / (2 * step) - found).max() < 1e-8
 
 
-def test_gradients_of_the_factors_are_those_of_jax():
-    measure, divide = Empirical(POINTS), True
-
-    def through(keys, queries):
-        head = AttentionHead.from_factors(
-            keys=keys, queries=queries, values=VALUES, divide_by_sqrt_head_dimension=divide
-        )
-        return (COTANGENT * output(measure, head, QUERY)).sum()
-
-    with double_precision():
-        keys, queries = jax.jit(jax.grad(through, (0, 1)))(KEYS, QUERIES)
-    head = AttentionHead.from_factors(
-        keys=KEYS, queries=QUERIES, values=VALUES, divide_by_sqrt_head_dimension=divide
-    )
-    gradient = head_gradients(measure, head, QUERY, COTANGENT).score_matrix
-    found = factor_gradients(
-        gradient, keys=KEYS, queries=QUERIES, divide_by_sqrt_head_dimension=divide
-    )
-    np.testing.assert_allclose(found.keys, keys, atol=1e-13)
-    np.testing.assert_allclose(found.queries, queries, atol=1e-13)
-
-
 def test_gradient_of_a_finite_prompt_is_exact_in_saturation():
     gap = 600.0
     points = np.array([[0.0, 1.0], [gap, 2.0], [0.0, -1.0]])
@@ -180,21 +155,6 @@ def test_jit_vmap_and_numpy_agree():
     np.testing.assert_allclose(output(measure, HEAD, QUERY.tolist()), expected, atol=0)
 
 
-def test_gaussian_queries_give_gaussian_outputs(rng):
-    factor = rng.normal(size=(3, 3))
-    queries = Gaussian(rng.normal(size=3), factor @ factor.T)
-    law = push_gaussian(LAWS["gaussian"], HEAD, queries)
-    sample = queries.sample(20_000, seed=0)
-    outputs = output(LAWS["gaussian"], HEAD, sample)
-    # Affine maps commute with sample moments, so that nothing is left to chance.
-    exact = Gaussian(sample.mean(0), np.cov(sample.T))
-    same = push_gaussian(LAWS["gaussian"], HEAD, exact)
-    np.testing.assert_allclose(outputs.mean(0), same.mean, atol=1e-10)
-    np.testing.assert_allclose(np.cov(outputs.T), same.covariance, rtol=1e-9)
-    matrix = VALUES @ LAWS["gaussian"].covariance @ HEAD.score_matrix
-    np.testing.assert_allclose(law.covariance, matrix @ queries.covariance @ matrix.T, atol=1e-12)
-
-
 def test_a_law_per_query_under_vmap(rng):
     means = rng.normal(size=(4, 3))
     with double_precision():
@@ -232,15 +192,6 @@ def test_attention_that_does_not_exist_is_refused():
         (lambda law: value_derivative(law, HEAD, QUERY, np.ones((3, 3))), "change"),
         (lambda law: score_derivative(law, HEAD, QUERY, np.ones((2, 3))), "change"),
         (lambda law: head_gradients(law, HEAD, QUERY, np.ones(3)), "cotangent"),
-        (lambda law: push_gaussian(Rademacher(3), HEAD, law), "tokens"),
-        (lambda law: push_gaussian(law, HEAD, Rademacher(3)), "queries"),
-        (lambda law: push_gaussian(law, HEAD, Gaussian.isotropic(2)), "queries"),
-        (
-            lambda law: factor_gradients(
-                np.ones((2, 3)), keys=KEYS, queries=QUERIES, divide_by_sqrt_head_dimension=True
-            ),
-            "score_gradient",
-        ),
     ],
 )
 def test_bad_arguments_are_named(call, argument):

@@ -8,7 +8,7 @@ import numpy as np
 
 from attractor import files, provenance, report
 from fuzzing.arguments import example_files as given, examples as ex
-from fuzzing.arguments.table import Call, Lazy
+from fuzzing.arguments.table import Call
 
 FILE = {"path": "file", "folder": "file", "directory": "out"}
 """What a path is called where its content or what lies there is what is wrong."""
@@ -83,10 +83,5 @@ def calls() -> Iterator[Call]:
         report.write_report, directory="report", prediction=ex.SOLUTION, blames=FILE,
         takes={"instance_numbers": "array none"},
     )  # fmt: skip
-    yield Call(report.compare, first=ex.BIAS, second=ex.BIAS)
-    yield Call(report.compare, first=ex.RUN, second=ex.RUN, geometry="frobenius")
-    compared = Lazy(lambda: report.compare(ex.BIAS.value, ex.BIAS.value))
-    yield Call(report.RunComparison.report, self=compared, directory="compared", blames=FILE)
-    yield Call(
-        report.write_digits_report, directory="digits", results=given.DIGIT_RESULTS, blames=FILE
-    )
+    yield Call(report.paired, first=ex.BIAS, second=ex.BIAS)
+    yield Call(report.labeled, path=given.RUN_FILE, geometry="frobenius", blames=FILE)

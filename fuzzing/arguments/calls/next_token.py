@@ -74,15 +74,7 @@ def calls() -> Iterator[Call]:
     yield Call(nt.TwoStageTrajectory.load, path=given.TWO_STAGE_FILE)
     yield Call(nt.direction_distance, W=ex.W, solution=ex.W)
     yield Call(nt.distinct_samples, corpus=ex.CORPUS)
-    yield Call(
-        nt.draw_unseen, orders=ex.ORDERS, collocation=ex.COLLOCATION, kind=nt.UnseenKind.OPTIMAL,
-        blames={"orders": "collocation", "collocation": "orders"},
-    )  # fmt: skip
     yield Call(nt.gaussian, size=3, dimension=4)
-    yield Call(
-        nt.log_predictions, contexts=np.array([[0, 1], [1, 2]]), table=ex.EMBEDDINGS,
-        feed_forward=ex.EMBEDDINGS, attention=ex.EMBEDDINGS,
-    )  # fmt: skip
     yield Call(nt.one_hot, size=3)
     yield Call(nt.partial_orders, corpus=ex.CORPUS, collocation=ex.COLLOCATION)
     yield Call(nt.realizable_part, corpus=ex.CORPUS)
@@ -90,7 +82,6 @@ def calls() -> Iterator[Call]:
     trained = {
         "embeddings": TABLE, "initial_scales": "sequence array", "record": "sequence array none",
     }  # fmt: skip
-    yield Call(nt.train_jointly, corpora=ex.CORPUS, optimizer=ex.STEP, steps=2, takes=trained)
     yield Call(nt.train_two_stages, corpora=ex.CORPUS, steps=(2, 2), takes=trained)
     yield Call(generators.order_first_corpus, vocabulary=8)
     yield Call(generators.rolled_out_corpus, vocabulary=5)

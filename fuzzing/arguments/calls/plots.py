@@ -30,8 +30,6 @@ POINT = np.array([1.0, 2.0])
 STEPS = np.arange(1, 101)
 WEIGHTS = Lazy(lambda: xr.DataArray(np.eye(2, 3), dims=("sequence", "token")))
 CHOSEN = Lazy(lambda: xr.DataArray([0, 1], dims="sequence"))
-PATCHES = Lazy(lambda: xr.DataArray([0, 3], dims="image"))
-FRACTIONS = Lazy(lambda: xr.DataArray([1.0, 0.5], dims="n", coords={"n": [6, 12]}))
 COUNTS = Lazy(
     lambda: xr.DataArray(
         [[5, 6], [1, 0]], dims=("outcome", "d"),
@@ -148,10 +146,11 @@ def _of_runs() -> Iterator[Call]:
                takes={"levels": "sequence array objects"})  # fmt: skip
     yield Call(plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
     yield Call(plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
-    yield Call(
-        plots.compared_figure, names=["a", "b"], rows=["x"], values=np.zeros((1, 3, 3)),
-        takes={"values": "array nan"},
-    )  # fmt: skip
+    differences = xr.Dataset(
+        {name: ("index", [1.0]) for name in ("first", "second", "difference", "low", "high")},
+        {"index": ["x"]},
+    )
+    yield Call(plots.differences_figure, data=differences)
     yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
     yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)
     yield Call(plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
@@ -168,16 +167,10 @@ def _of_data_sets() -> Iterator[Call]:
     yield Call(plots.geometry_label, name="frobenius")
     one = {"predicted": 0, "reached": 3, "grid": 2}
     yield Call(plots.image_with_patches, axes=AXES, image=np.zeros((4, 4)), **one)
-    yield Call(plots.patch_frequency, axes=AXES, chosen=PATCHES, grid=2, most=1.0)
-    by_name = Lazy(lambda: {"n = 2": PATCHES.value})
-    yield Call(plots.frequency_figure, predicted=by_name, reached=by_name, grid=2)
     yield Call(
         plots.patches_figure, images=[np.zeros((2, 4, 4))], predicted=[np.array([0, 1])],
         reached=[np.array([0, 3])], grid=2, row_names=["n = 2"],
     )  # fmt: skip
-    fractions = {"feasible": FRACTIONS, "kept": FRACTIONS, "whole": FRACTIONS}
-    yield Call(plots.sizes_figure, **fractions, chance=0.1)
-    yield Call(plots.fraction_bars, axes=AXES, fractions=FRACTIONS, color="blue")
 
 
 def _of_corpora() -> Iterator[Call]:

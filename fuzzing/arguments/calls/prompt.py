@@ -74,14 +74,12 @@ def _operator() -> Iterator[Call]:
     factors = {"keys": KEYS, "queries": KEYS, "divide_by_sqrt_head_dimension": True}
     yield Call(prompt.AttentionHead, score_matrix=KEYS, value_matrix=KEYS)
     yield Call(prompt.AttentionHead.from_factors, **factors, values=KEYS)
-    yield Call(prompt.factor_gradients, score_gradient=KEYS, **factors)
     at_query = {"measure": ex.GAUSSIAN, "head": ex.PROMPT_HEAD, "query": POINT}
     yield Call(prompt.head_gradients, **at_query, cotangent=POINT)
     yield Call(prompt.output, **at_query)
     yield Call(prompt.output_jacobian, **at_query)
     yield Call(prompt.score_derivative, **at_query, change=KEYS)
     yield Call(prompt.value_derivative, **at_query, change=KEYS)
-    yield Call(prompt.push_gaussian, tokens=ex.GAUSSIAN, head=ex.PROMPT_HEAD, queries=ex.GAUSSIAN)
 
 
 def _concentration() -> Iterator[Call]:
@@ -133,10 +131,6 @@ def _finite_length() -> Iterator[Call]:
     yield Call(
         finite_length.averaged_error_of_output, **matrices, query_covariance=np.eye(2),
         blames=scores,
-    )  # fmt: skip
-    yield Call(
-        finite_length.multi_head_output_error, covariance=np.eye(2), heads=ex.PROMPT_HEADS,
-        query=POINT, length=10,
     )  # fmt: skip
     yield Call(finite_length.two_head_moments, score_covariance=np.eye(2), length=10)
     bounds = finite_length.ConcentrationBounds(1, 1, 0.5, 1.0, 0.5, 0.5, (1.0, 1.0))

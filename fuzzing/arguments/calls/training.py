@@ -206,10 +206,6 @@ def _basins() -> Iterator[Call]:
     settings = {"nan": True, "takes": points, "blames": {**EITHER, "plane": "center"}}
     yield Call(basins.basin_map, **one, **settings, plane=ex.PLANE, resolution=2)
     yield Call(basins.basin_shares, **one, **settings, starts=4)
-    yield Call(
-        basins.basin_boundary, **{**one, "steps": 200}, **settings, start=ex.W, end=-ex.W,
-        tolerance=0.5,
-    )  # fmt: skip
     yield Call(basins.BasinMap.save, self=ex.BASIN_MAP, path="map.nc")
     yield Call(basins.BasinMap.load, path=given.BASIN_MAP_FILE)
     yield Call(basins.BasinShares.save, self=ex.BASIN_SHARES, path="shares.nc")

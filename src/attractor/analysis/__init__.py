@@ -7,10 +7,8 @@ from attractor.first_use import import_on_first_use
 if TYPE_CHECKING:
     from attractor.analysis._verify import verify as verify
     from attractor.analysis.basins import (
-        BasinBoundary as BasinBoundary,
         BasinMap as BasinMap,
         BasinShares as BasinShares,
-        basin_boundary as basin_boundary,
         basin_map as basin_map,
         basin_shares as basin_shares,
     )

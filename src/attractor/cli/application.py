@@ -44,8 +44,8 @@ COMMANDS = {
     "say how far it is, check it and draw maps of it.",
     "claims": "Check the papers' statements: on the papers' data, or on yours.",
     "figures": "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
-    "compare": "Put two results of one kind side by side: settings that differ, numbers with their "
-    "intervals, and differences of trials on the same data.",
+    "compare": "Put two results side by side, aligned by their labels: numbers that differ, with "
+    "intervals and paired by trial; words and settings that do; what one of them alone has.",
     "reproduce": "Run a figure, outcomes of claims or a report again, and say what differs.",
     "example": "Write an example file.",
 }

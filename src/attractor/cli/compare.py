@@ -1,4 +1,4 @@
-"""``attractor compare``: two results of one kind side by side."""
+"""``attractor compare``: two stored results side by side."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from attractor.cli.session import session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
 from attractor.cli.verdicts import naming_norms
-from attractor.errors import InvalidInputError
 from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
 EPILOG = ending(
     "compare",
-    "FIRST and SECOND are folders of reports of one command, or files of `attractor train`. "
-    "Trials on the same data are paired by data set, or by seed, and differences have 95 % "
-    "intervals. Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
+    "FIRST and SECOND are folders of reports of one command, stores of sweeps, runs of `attractor "
+    "train`, or files of labeled arrays. They are aligned by their labels. Trials on the same data "
+    "are paired by data set, or by seed, and differences have 95 % intervals. Exit codes: 0 done, "
+    "whether or not anything differs; 2 bad input; 130 interrupted.",
 )
 
 
@@ -41,24 +41,23 @@ def compare(
 ) -> None:
     """Compares two results."""
     with session("compare", as_json=as_json, quiet=quiet, out=[out]) as current:
-        inputs = [Input("FIRST", first), Input("SECOND", second)]
-        check_paths([report_output("compare", out)], inputs)
-        for name, path in (("FIRST", first), ("SECOND", second)):
-            if not path.exists():
-                raise InvalidInputError(
-                    name, f"there is no {path}", "Give the folder of a report, or a saved run"
-                )
+        paths = {"FIRST": first, "SECOND": second}
+        check_paths([report_output("compare", out)], [Input(*one) for one in paths.items()])
 
         from attractor.geometry.loading import load_geometry
-        from attractor.report import compare as compare_results
+        from attractor.report import labeled, paired
+        from attractor.report.comparison import write_comparison
 
         geometry = None if norm is None else load_geometry(norm)
         with naming_norms(current, norm):
-            found = compare_results(first, second, geometry=geometry)
+            sides = [labeled(path, geometry, name) for name, path in paths.items()]
+        apart = first.resolve().name != second.resolve().name
+        names = (first.resolve().name, second.resolve().name) if apart else ("first", "second")
+        found = paired(*sides, names=names)
         current.show(found)
         current.result(**found.summary())
         if out is not None:
-            found.report(out)
+            write_comparison(out, found, norm)
             current.wrote("report", out / REPORT)
         else:
             current.unwritten()

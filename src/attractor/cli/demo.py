@@ -14,7 +14,7 @@ from attractor.storage import check_paths
 from attractor.storage.markers import REPORT
 
 if TYPE_CHECKING:
-    from attractor.report import SizeResult
+    from attractor.report.digits import SizeResult
 
 SIZES = (6, 12, 24)
 DATA_SETS = 40
@@ -41,27 +41,22 @@ def demo(
     with session("demo", as_json=as_json, quiet=quiet) as current:
         check_paths([report_output("demo", out)])
 
-        from rich.table import Table
-
         from attractor.cli.provenance import report_provenance
-        from attractor.report import write_digits_report
-        from attractor.report.digits import findings, table
+        from attractor.records import plain_table
+        from attractor.report.digits import write_digits_report
 
         results = [_run(n, seed, current) for n in SIZES]
-        summary = write_digits_report(
-            out, results, provenance=report_provenance("demo", {"seed": seed}, seeds=[seed])
-        )
-        numbers = table(results)
-        shown = Table(
-            title=f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, "
-            f"{STEPS:,} steps of length {LEARNING_RATE:g}",
-            title_justify="left",
+        provenance = report_provenance("demo", {"seed": seed}, seeds=[seed])
+        summary, numbers = write_digits_report(out, results, provenance)
+        shown = plain_table(
+            f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, {STEPS:,} "
+            f"steps of length {LEARNING_RATE:g}"
         )
         for name in numbers.header:
             shown.add_column(name, justify="right", vertical="bottom")
         for row in numbers.rows:
             shown.add_row(*map(str, row))  # which holds no links
-        current.say(shown, *(f"* {finding}" for finding in findings(results)))
+        current.say(shown, *(f"* {finding}" for finding in summary["findings"]))
         current.wrote("report", out / REPORT, **summary)
 
 
@@ -71,7 +66,7 @@ def _run(n: int, seed: int, current: Session) -> SizeResult:
     from attractor.datasets import digit_patches
     from attractor.geometry import Frobenius
     from attractor.margin import MarginProblem, Solution, solve
-    from attractor.report import SizeResult
+    from attractor.report.digits import SizeResult
     from attractor.selection import optimal_tokens
     from attractor.training import normalized_gradient_descent, train
 

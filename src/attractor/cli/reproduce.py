@@ -1,21 +1,32 @@
-"""``attractor reproduce``: a result run again from its own file."""
+"""``attractor reproduce``: a result run again from its own file.
+
+A file may come from anybody: what it says it was made with is data. It names one of the commands
+below, whose own function is called, with values of the kinds that its options have. Paths, and
+names of code, are named again on the command line or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import importlib
+import inspect
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
+import numpy as np
 import typer
 
+from attractor.checks import shown
 from attractor.cli.options import Json, Quiet, UnusedSeed
-from attractor.cli.session import Session, session
+from attractor.cli.session import session
 from attractor.cli.texts import ending
-from attractor.errors import InvalidInputError
+from attractor.errors import FileFormatError, InvalidInputError
 from attractor.storage import existing_file
 
 if TYPE_CHECKING:
-    from attractor.papers.reproduction import Reproduction
     from attractor.provenance import Provenance
 
 EPILOG = ending(
@@ -28,6 +39,20 @@ EPILOG = ending(
     "the file's choice; Ctrl-C ends it.",
     "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
 )
+
+
+NUMBERS = {
+    **dict.fromkeys(("basins", "check", "corpus", "demo", "in-context", "matrix"), "summary.json"),
+    **dict.fromkeys(("prompt-length", "sweep draw", "verify"), "summary.json"),
+    **{"audit": "audit.json", "claims": "claims.json", "compare": "comparison.json", "figures": ""},
+}
+"""The commands whose results can be made again, each with the file of its numbers, which are
+compared; of a figure it is its own, with labeled arrays."""
+_CODE = {"optimizer": "optimizer", "norm": "norm", "geometry": "norm"}
+"""Arguments that may name code of the user's own, with the option that names it again."""
+_MOST, _MOST_SEED, _MOST_LISTED, _MOST_TEXT = 10**7, 2**63 - 1, 1000, 10**6
+"""Largest integer and seed, most entries and letters out of a file: a command with more is to be
+called by itself, by somebody who means it."""
 
 
 def reproduce(
@@ -73,161 +98,207 @@ def reproduce(
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
         existing_file(file)
 
-        from attractor.provenance import read_provenance
+        from attractor.provenance import differences, read_provenance
 
-        provenance = read_provenance(file)
+        made = read_provenance(file)
         current.say(
-            _printable(
-                f"{file.name}: {provenance.kind} {provenance.name}, made by Attractor "
-                f"{provenance.version} on {provenance.platform}"
-            )
+            f"{file.name}: {made.kind} {made.name}, made by Attractor {made.version} on "
+            f"{made.platform}"
         )
-        again = {"figure": _figure, "claim": _claims, "report": _report}[provenance.kind]
-        asked = _Request(file, provenance, data or [], checkpoints or [], optimizer, norm, current)
-        found = again(asked)
-        same = "all the same" if found.same else f"{len(found.differing)} differ"
-        current.say(f"Compared {found.compared} results: {same}.")
-        current.say(*(_printable(f"  {name}: {words}") for name, words in found.differing.items()))
-        if found.changed:
-            current.say("What has changed since:")
-            current.say(*(_printable(f"  {words}") for words in found.changed))
+        command = {"figure": "figures", "claim": "claims"}.get(made.kind, made.name)
+        if command not in NUMBERS:
+            raise FileFormatError(
+                f"{file} names a command {made.name!a}, whose results cannot be made again; those "
+                f"of {', '.join(NUMBERS)} can."
+            )
+        function = function_of(command)
+        given = {"data": data, "checkpoints": checkpoints, "optimizer": optimizer, "norm": norm}
+        paths = {name: [*(value or ())] for name, value in given.items()}
+        arguments = arguments_of(made, function, paths)
+        chosen = [f"{name} {value}" for name, value in arguments.items() if value is not None]
+        current.say(f"Runs again: attractor {command} ({', '.join(chosen)})")
+        stored = file.with_name(NUMBERS[command]) if NUMBERS[command] else file.with_suffix(".nc")
+        if not stored.is_file():
+            remedy = f"Put {stored.name} into the same folder"
+            raise InvalidInputError("file", f"its numbers are not beside {file.name}", remedy)
+        before = _numbers(stored)
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "again"
+            with contextlib.suppress(typer.Exit):  # an infeasible problem ends so, with a report
+                function(**arguments, out=out, quiet=True)
+            again = next(out.rglob(NUMBERS[command] or "*.nc"), None)
+            if again is None:
+                raise FileFormatError(
+                    f"{file} cannot be made again: {made.name} refuses what it says it was made "
+                    "with, for the reason above."
+                )
+            now, changed = _numbers(again), differences(made, read_provenance(again))
+        names = sorted(before.keys() | now.keys())
+        differing = {name: said for name in names if (said := _difference(before, now, name))}
+        same = f"{len(differing)} differ" if differing else "all the same"
+        current.say(f"Compared {len(names)} results: {same}.")
+        current.say(*(f"  {name}: {words}" for name, words in differing.items()))
+        if changed:
+            current.say("What has changed since:", *(f"  {words}" for words in changed))
         current.result(
-            kind=provenance.kind,
-            name=provenance.name,
-            same=found.same,
-            compared=found.compared,
-            differing=dict(found.differing),
-            changed=list(found.changed),
+            kind=made.kind,
+            name=made.name,
+            same=not differing,
+            compared=len(names),
+            differing=differing,
+            changed=changed,
         )
 
 
-class _Request(NamedTuple):
-    """What to run again.
+def function_of(command: str) -> Callable[..., None]:
+    """The function of a command."""
+    module, *rest = command.replace("-", "_").split()
+    return getattr(importlib.import_module(f"attractor.cli.{module}"), (rest or [module])[0])
 
-    Attributes:
-        file: A file of the result.
-        provenance: What the file says of it.
-        data: What the result was made from.
-        checkpoints: Heads captured from earlier checkpoints.
-        optimizers: Optimizers of the user's own, or None.
-        norms: Norms of the user's own, or None.
-        session: Where to print.
+
+def arguments_of(
+    made: Provenance, function: Callable[..., None], given: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """What to call a command with, but for its output.
+
+    Args:
+        made: As read from a file.
+        function: The command.
+        given: What was named on the command line: ``data``, ``checkpoints``, and code of the user's
+            own as ``optimizer`` and ``norm``, each in place of one that the file names.
+
+    Raises:
+        FileFormatError: If the file says what the command does not take from one.
+        InvalidInputError: If there are more files or names of code than it was made with, or fewer.
     """
-
-    file: Path
-    provenance: Provenance
-    data: list[Path]
-    checkpoints: list[Path]
-    optimizers: list[str] | None
-    norms: list[str] | None
-    session: Session
-
-
-def _figure(request: _Request) -> Reproduction:
-    from attractor.cli.reproducible import FIGURE
-    from attractor.papers.registry import get_figure
-    from attractor.papers.reproduction import reproduce_figure
-    from attractor.provenance.arguments import check_arguments
-
-    file, provenance, data, current = _without_code(request)
-    figure = get_figure(provenance.name)
-    arguments = check_arguments(provenance, FIGURE, may_lack=["source"])
-    took = arguments.pop("source", None)
-    source = _one(data, "data of yours" if took is not None else "")
-    _announce(f"figure {figure.name}", arguments, current)
-    return reproduce_figure(
-        file, provenance, arguments | {"source": source}, progress=current.progress
-    )
-
-
-def _claims(request: _Request) -> Reproduction:
-    from attractor.cli.claims import claims_provenance
-    from attractor.files import load
-    from attractor.papers.registry import all_claims
-    from attractor.papers.reproduction import reproduce_claims
-    from attractor.provenance.arguments import SEED, check_arguments, several, truth, word
-
-    file, provenance, data, current = _without_code(request)
-    known = all_claims()
-    names = several(word(*known), len(known))
-    arguments = check_arguments(provenance, {"names": names, "data": truth(), "seed": SEED})
-    source = _one(data, "a file of yours" if arguments["data"] else "")
-    _announce("claims", arguments, current)
-    cases = None if source is None else load(source).data_sets()
-    made = claims_provenance(arguments["names"], cases, arguments["seed"])
-    return reproduce_claims(file, provenance, cases, made)
-
-
-def _report(request: _Request) -> Reproduction:
-    from attractor.cli.reproducible import report_arguments, reproduce_report
-
-    file, provenance, data, checkpoints, optimizers, norms, current = request
-    command, arguments = report_arguments(provenance, optimizers, norms)
-    kinds = {
-        "": "",
-        "run": "a saved run",
-        "store": "the store of a sweep",
-        "model": "heads captured from a model",
-        "file": "a file of yours",
-    }
-    if command.takes_second:
-        if len(data) != 2:
+    found, hints = dict(made.arguments), get_type_hints(function, include_extras=True)
+    files = [
+        name
+        for name, one in inspect.signature(function).parameters.items()
+        if one.default is inspect.Parameter.empty and "Path" in str(hints[name])
+    ]
+    figure = made.kind == "figure"
+    of_data = bool(found.pop("source", None)) if figure else found.get("data")
+    if isinstance(found.get("data"), bool):
+        del found["data"]
+    if of_data is True and "data" in hints:
+        files = ["data"]
+    count = found.pop("checkpoints", 0) if "checkpoints" in hints else 0
+    for what, wanted in (("data", files), ("checkpoints", ["heads"] * count)):
+        if len(given[what]) != len(wanted):
             raise InvalidInputError(
-                "data",
-                f"it was made from two results, and {len(data)} are given",
-                "Give --data FIRST --data SECOND",
+                what,
+                f"its command takes {', '.join(wanted) or 'none'}; {len(given[what])} are given",
+                f"Give each with --{what}, in their order" if wanted else "Leave it out",
             )
-        taken: dict[str, Any] = {command.takes: data[0], command.takes_second: data[1]}
-    else:
-        source = _one(data, kinds[command.takes])
-        taken = {command.takes: source} if command.takes else {}
-    count = arguments.get(command.takes_more, 0)
-    if len(checkpoints) != count:
-        raise InvalidInputError(
-            "checkpoints",
-            f"it was made from {count} earlier checkpoints, and {len(checkpoints)} are given",
-            "Give the file of each with --checkpoints, in their order" if count else "Leave it out",
+    wrong, never = [], {"as_json", "quiet", *["names"] * figure}
+    for name, value in found.items():
+        hint = hints.get(name)
+        if name in never or "Path" in str(hint) or hint is None:
+            wrong.append(f"{name!a} is none that a file can set")
+        elif not _accepts(value, hint, _MOST_SEED if name == "seed" else _MOST):
+            wrong.append(f"{name} is {shown(value)!a}, which it does not take from a file")
+    if wrong:
+        raise FileFormatError(
+            f"The provenance says that {made.kind} {made.name!a} was made with arguments that "
+            f"cannot be used: {'; '.join(wrong)}. Nothing was run."
         )
-    _announce(f"attractor {provenance.name}", arguments, current)
-    if command.takes_more:
-        taken[command.takes_more] = checkpoints or None
-    return reproduce_report(file, provenance, command, arguments | taken)
+    if figure:
+        found["names"] = [made.name]
+    _name_code_again(found, given)
+    taken = dict(zip(files, given["data"], strict=True))
+    more = {"checkpoints": [*given["checkpoints"]] or None} if "checkpoints" in hints else {}
+    return found | taken | more
 
 
-def _without_code(request: _Request) -> tuple[Path, Provenance, list[Path], Session]:
-    """A request of what is made from data alone: checkpoints and code are refused."""
-    file, provenance, data, *of_reports, current = request
-    for option, given in zip(("checkpoints", "optimizer", "norm"), of_reports, strict=True):
-        _check_given(option, given, "")
-    return file, provenance, data, current
+def _accepts(value: Any, hint: Any, most: int, least: float | None = None) -> bool:
+    """Whether a value of JSON is of the kind of an option."""
+    of, inner = get_origin(hint), get_args(hint)
+    if of is Annotated:
+        return _accepts(value, inner[0], most, inner[1].min)
+    if of is list:
+        listed = value if isinstance(value, list) else [value]
+        accepted = [_accepts(one, inner[0], most, least) for one in listed[:_MOST_LISTED]]
+        return 0 < len(listed) <= _MOST_LISTED and all(accepted)
+    if inner:
+        return any(_accepts(value, one, most, least) for one in inner)
+    if hint is int:
+        return type(value) is int and (-most if least is None else least) <= value <= most
+    if hint is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is hint and (hint is not str or len(value) <= _MOST_TEXT)
 
 
-def _one(data: list[Path], made_from: str) -> Path | None:
-    """The one file that a result was made from, if it was made from any."""
-    _check_given("data", data, made_from)
-    if len(data) > 1:
-        raise InvalidInputError("data", f"{len(data)} are given", "Give the one it was made from")
-    return data[0] if data else None
+def _name_code_again(arguments: dict[str, Any], given: Mapping[str, Sequence[str]]) -> None:
+    """Puts code that was named on the command line where a file names code of somebody's own."""
+    asked: dict[str, list[str]] = {"optimizer": [], "norm": []}
+    again = {option: iter(given[option]) for option in asked}
 
+    def named(option: str, value: Any) -> Any:
+        if not isinstance(value, str) or _is_ours(option, value):
+            return value
+        asked[option].append(value)
+        return next(again[option], None)
 
-def _check_given(argument: str, given: Any, made_from: str) -> None:
-    """Refuses what is given and not wanted, and what is wanted and not given."""
-    if given and not made_from:
-        raise InvalidInputError(argument, "the result was made with none of yours", "Leave it out")
-    if made_from and not given:
+    for name, option in _CODE.items():
+        value = arguments.get(name)
+        if isinstance(value, list):
+            arguments[name] = [named(option, one) for one in value]
+        elif value is not None:
+            arguments[name] = named(option, value)
+    for option, names in asked.items():
+        if len(names) == len(given[option]):
+            continue
+        if not names:
+            problem = "the result was made with none of one's own"
+            raise InvalidInputError(option, problem, f"Leave --{option} out")
+        options = " ".join(f"--{key} mine:{key}" for key in asked for _ in asked[key])
         raise InvalidInputError(
-            argument, f"it was made from {made_from}", f"Give that file with --{argument}"
+            option,
+            "the report was made with code of somebody's own, "
+            f"{ascii(names)[1:-1][:200]}, which a file is never trusted to name",
+            f"If you know it, name it again, in this order: attractor reproduce FILE {options}",
         )
 
 
-def _announce(what: str, arguments: Mapping[str, Any], current: Session) -> None:
-    """Says what is about to be run: nobody but the file has chosen it."""
-    chosen = ", ".join(f"{name} {value}" for name, value in arguments.items() if value is not None)
-    current.say(_printable(f"Runs again: {what}" + (f" ({chosen})" if chosen else "")))
+def _is_ours(option: str, name: str) -> bool:
+    """Whether an optimizer or a norm is known by name; nothing is imported to find it."""
+    from attractor.analysis.bias import named_optimizer
+    from attractor.geometry import get_geometry
+
+    with contextlib.suppress(InvalidInputError):
+        return (named_optimizer if option == "optimizer" else get_geometry)(name) is not None
+    return False
 
 
-def _printable(line: str) -> str:
-    """A line that came out of a file, without what steers a terminal."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
-    )
+def _numbers(file: Path) -> dict[str, Any]:
+    """Everything that a file of numbers holds, by name."""
+    from attractor.containers import leaves, read_json, read_netcdf
+
+    if file.suffix == ".nc":
+        data = read_netcdf(file)
+        return {str(name): data[name].to_numpy() for name in data.variables}
+    found = read_json(file)
+    if not isinstance(found, dict):
+        raise FileFormatError(f"{file} cannot be read: it holds no JSON object.")
+    found.pop("provenance", None)
+    return dict(leaves(found.get("claims", found)))  # whose names alone are run again
+
+
+def _difference(before: Mapping[str, Any], now: Mapping[str, Any], name: str) -> str:
+    """The difference of two numbers, words or arrays; empty where there is none."""
+    if name not in before or name not in now:
+        return "is new" if name in now else "is no longer there"
+    old, new = before[name], now[name]
+    if not isinstance(old, np.ndarray):
+        return "" if old == new else f"was {old} and is {new}"
+    if old.shape != new.shape:
+        return f"had shape {old.shape} and has {new.shape}"
+    if old.dtype.kind not in "fc" or new.dtype.kind not in "fc":
+        changed = int((old.astype(str) != new.astype(str)).sum())
+        return f"{changed} of {old.size} values differ" if changed else ""
+    if np.array_equal(old, new, equal_nan=True):
+        return ""
+    apart = np.where(np.isnan(old) & np.isnan(new), 0.0, np.abs(old - new))
+    changed, most = int((apart != 0).sum()), np.nanmax(apart, initial=0.0)
+    return f"{changed} of {old.size} differ, by up to {most:.3g}"

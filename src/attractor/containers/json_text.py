@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ def read_json(file: str | os.PathLike[str], kind: str = "json") -> Any:
     """
     with parsing(file, kind):
         return parse_json(read_whole(Path(file)))
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word within a value under its dotted name, such as ``rows[0].rate``."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from leaves(entry, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from leaves(entry, f"{name}[{number}]")
+    else:
+        yield name, value
 
 
 def _check_brackets(text: str) -> None:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         corpus_structure as corpus_structure,
     )
     from attractor.next_token.two_stage import (
-        train_jointly as train_jointly,
         train_two_stages as train_two_stages,
     )
     from attractor.next_token.two_stage_measures import (
@@ -59,11 +58,5 @@ if TYPE_CHECKING:
         measure_two_stages as measure_two_stages,
     )
     from attractor.next_token.two_stage_trajectory import TwoStageTrajectory as TwoStageTrajectory
-    from attractor.next_token.unseen import (
-        Unseen as Unseen,
-        UnseenKind as UnseenKind,
-        draw_unseen as draw_unseen,
-        log_predictions as log_predictions,
-    )
 
 import_on_first_use(__name__)

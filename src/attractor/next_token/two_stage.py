@@ -23,7 +23,7 @@ from attractor.next_token.two_stage_trajectory import TwoStageTrajectory, shared
 from attractor.precision import as_float64, as_plain, double_precision
 from attractor.randomness import check_seed, keys
 from attractor.storage import OutputFolder, check_paths
-from attractor.training import Optimizer, Trajectory, normalized_gradient_descent, train
+from attractor.training import Optimizer, normalized_gradient_descent, train
 from attractor.training.checkpoint import MARKER
 
 _RATES = (0.2, 0.05)
@@ -121,47 +121,6 @@ def train_two_stages(
         progress=progress,
     )
     return TwoStageTrajectory(listed, table, feed_forward, attention)
-
-
-def train_jointly(
-    corpora: Corpus | Sequence[Corpus],
-    optimizer: Optimizer,
-    *,
-    steps: int,
-    embeddings: Any = None,
-    initial_scales: tuple[Any, Any] = (0.0, 0.0),
-    seed: int = 0,
-    record: Any = None,
-    weights: str = "auto",
-    progress: bool = False,
-) -> Trajectory:
-    """Trains both layers at once, which no theory covers.
-
-    Minimizes the cross-entropy of all distinct samples by their frequency over ``W_ov`` and
-    ``W_kq`` together; in the trajectory they are ``head_weight`` and ``W``. Arguments are those of
-    ``train_two_stages``, with one optimizer and one number of steps.
-
-    Raises:
-        InvalidInputError: If an argument cannot be used.
-    """
-    listed = tuple(one_or_several("corpora", corpora, Corpus)[0])
-    size = shared_vocabulary_size(listed)
-    initial_scales = _pair("initial_scales", initial_scales, "scales")
-    table = check_embeddings(embeddings, size, instances=len(listed))
-    d, seed = table.shape[-1], check_seed("seed", seed)
-    output = _gaussian(initial_scales[0], seed, len(listed), (size, d), _FEED_FORWARD)
-    return train(
-        attention_tokens([distinct_samples(corpus) for corpus in listed], table),
-        VocabularyHead(output),
-        optimizer,
-        steps=steps,
-        initial=_gaussian(initial_scales[1], seed, len(listed), (d, d), _ATTENTION),
-        loss="cross_entropy",
-        parameterization="(v, W)",
-        record=record,
-        weights=weights,
-        progress=progress,
-    )
 
 
 def _pair(argument: str, value: Any, what: str) -> tuple[Any, Any]:

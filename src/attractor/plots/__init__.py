@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     )
     from attractor.plots.checkpoints import checkpoint_figure as checkpoint_figure
     from attractor.plots.collocation import collocation_figure as collocation_figure
-    from attractor.plots.compared import compared_figure as compared_figure
     from attractor.plots.corpus import (
         assumption_bars as assumption_bars,
         assumptions_figure as assumptions_figure,
@@ -61,15 +60,12 @@ if TYPE_CHECKING:
         selected_probability as selected_probability,
         unselected_probability as unselected_probability,
     )
+    from attractor.plots.differences import differences_figure as differences_figure
     from attractor.plots.figures import (
         attention_figure as attention_figure,
         direction_figure as direction_figure,
-        fraction_bars as fraction_bars,
-        frequency_figure as frequency_figure,
         image_with_patches as image_with_patches,
-        patch_frequency as patch_frequency,
         patches_figure as patches_figure,
-        sizes_figure as sizes_figure,
         training_figure as training_figure,
     )
     from attractor.plots.geometries import (

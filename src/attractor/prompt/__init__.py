@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         measure_error as measure_error,
         measure_output_error as measure_output_error,
         monte_carlo_error as monte_carlo_error,
-        multi_head_output_error as multi_head_output_error,
         output_error as output_error,
     )
     from attractor.prompt.head import AttentionHead as AttentionHead
@@ -57,13 +56,10 @@ if TYPE_CHECKING:
         Uniform as Uniform,
     )
     from attractor.prompt.operator import (
-        FactorGradients as FactorGradients,
         HeadGradients as HeadGradients,
-        factor_gradients as factor_gradients,
         head_gradients as head_gradients,
         output as output,
         output_jacobian as output_jacobian,
-        push_gaussian as push_gaussian,
         score_derivative as score_derivative,
         value_derivative as value_derivative,
     )

@@ -65,7 +65,7 @@ class AttentionHead(eqx.Module):
         Raises:
             InvalidInputError: If shapes do not fit, or an entry is not finite.
         """
-        keys, queries, scale = checked_factors(keys, queries, divide_by_sqrt_head_dimension)
+        keys, queries, scale = _checked_factors(keys, queries, divide_by_sqrt_head_dimension)
         values = checked("values", values, ("v", "d"))
         if values.shape[1] != keys.shape[1]:
             raise InvalidInputError(
@@ -84,7 +84,7 @@ class AttentionHead(eqx.Module):
         return self.score_matrix.shape[-1]
 
 
-def checked_factors(
+def _checked_factors(
     keys: Any, queries: Any, divide_by_sqrt_head_dimension: bool
 ) -> tuple[Any, Any, float]:
     """Key and query matrices, and the factor of scores.

@@ -19,10 +19,9 @@ from jaxtyping import Float
 from attractor.checks import check_kinds
 from attractor.errors import InvalidInputError
 from attractor.precision import check_broadcast
-from attractor.prompt.head import AttentionHead, checked_factors
+from attractor.prompt.head import AttentionHead
 from attractor.prompt.measures.arrays import checked, numpy_in_double
 from attractor.prompt.measures.contract import Measure
-from attractor.prompt.measures.gaussian import Gaussian
 
 
 class HeadGradients(NamedTuple):
@@ -37,18 +36,6 @@ class HeadGradients(NamedTuple):
     score_matrix: Float[Any, "d e"]
     value_matrix: Float[Any, "v d"]
     query: Float[Any, "*batch e"]
-
-
-class FactorGradients(NamedTuple):
-    """Derivative in the factors of a score matrix.
-
-    Attributes:
-        keys: In ``K``.
-        queries: In ``Q``.
-    """
-
-    keys: Float[Any, "k d"]
-    queries: Float[Any, "k e"]
 
 
 def output(
@@ -135,57 +122,6 @@ def head_gradients(
         raise InvalidInputError("cotangent", f"the shape is {cotangent.shape}", wanted)
     check_broadcast("cotangent", cotangent.shape[:-1], query.shape[:-1])
     return _head_gradients(measure, head, query, cotangent)
-
-
-def factor_gradients(
-    score_gradient: Float[Any, "d e"] | Any,
-    *,
-    keys: Float[Any, "k d"] | Any,
-    queries: Float[Any, "k e"] | Any,
-    divide_by_sqrt_head_dimension: bool,
-) -> FactorGradients:
-    """Gradient in ``K`` and ``Q`` from the gradient ``G`` in ``U = K^T Q``: ``Q G^T`` and ``K G``.
-
-    Args:
-        score_gradient: ``G``, as ``head_gradients`` gives it.
-        keys: ``K``.
-        queries: ``Q``.
-        divide_by_sqrt_head_dimension: As in ``AttentionHead.from_factors``.
-
-    Raises:
-        InvalidInputError: If shapes do not fit, or an entry is not finite.
-    """
-    keys, queries, scale = checked_factors(keys, queries, divide_by_sqrt_head_dimension)
-    gradient = checked("score_gradient", score_gradient, ("d", "e"))
-    if gradient.shape != (keys.shape[1], queries.shape[1]):
-        wanted = f"Give ({keys.shape[1]}, {queries.shape[1]}), the shape of the score matrix"
-        raise InvalidInputError("score_gradient", f"the shape is {gradient.shape}", wanted)
-    return FactorGradients(queries @ gradient.T * scale, keys @ gradient * scale)
-
-
-def push_gaussian(tokens: Gaussian, head: AttentionHead, queries: Gaussian) -> Gaussian:
-    """The law of the output for Gaussian tokens and Gaussian queries.
-
-    For tokens ``N(m, Gamma)`` and queries ``N(m_z, G)`` it is ``N(V m + B m_z, B G B^T)`` with
-    ``B = V Gamma U``; self-attention is the case of equal laws. Source: as the affine identity of
-    ``Gaussian``.
-
-    Raises:
-        InvalidInputError: If dimensions do not fit, or one of the laws is not Gaussian.
-    """
-    check_kinds(head=(head, AttentionHead))
-    for name, law in (("tokens", tokens), ("queries", queries)):
-        if not isinstance(law, Gaussian):
-            raise InvalidInputError(
-                name, f"it is {type(law).__name__}", "Give Gaussian; only there the output is"
-            )
-    _check_tokens(tokens, head)
-    if queries.dimension != head.query_dimension:
-        raise InvalidInputError(
-            "queries", f"the dimension is {queries.dimension}", f"Give {head.query_dimension}"
-        )
-    values, matrix = head.value_matrix, head.value_matrix @ tokens.covariance @ head.score_matrix
-    return queries.pushforward(matrix, values @ tokens.mean)
 
 
 def _admissible(measure: Measure, head: AttentionHead, query: Any) -> Any:

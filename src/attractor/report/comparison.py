@@ -1,124 +1,136 @@
-"""The page of two results side by side."""
+"""Stored results as labeled arrays, and the page of two of them side by side."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
+import xarray as xr
 
-from attractor import plots
-from attractor.provenance import Provenance
-from attractor.records import axis_of
-from attractor.report import seen
-from attractor.report.folder import ReportFolder, report_folder
-from attractor.report.page import FigureFile, Folded, Section, Table, Words
-from attractor.report.run_comparison import ComparedNumber, RunComparison, in_words
-from attractor.report.sides import MATRIX, VERDICT
-from attractor.report.write import direction_picture, training_picture
+from attractor.analysis import Verdict, verify
+from attractor.checks import check_path
+from attractor.containers import leaves, parsing, read_json, read_netcdf
+from attractor.errors import AttractorError, InvalidInputError
+from attractor.geometry import Geometry
+from attractor.provenance import Provenance, data_hash, read_provenance
+from attractor.report._paired import Paired
+from attractor.report.folder import report_folder
+from attractor.report.page import FigureFile, Folded, Section, Table
+from attractor.sweeps import open_sweep
+from attractor.training import Trajectory
 
 NUMBERS = "comparison.json"
-_MOST_FINDINGS = 8
-_MOST_ROWS = 400
-RATIOS = FigureFile(
-    "ratios",
-    "Left: median margin ratios of both with their 95 % intervals. Right: the second less the "
-    "first, with its interval; where zero is inside, they are not told apart.",
+_COMPARED = ("audit.nc", "matrix.nc", "measures*.nc", "claims.json", "audit.json", "summary.json")
+"""What the folder of a report is compared by, the first of them that is there."""
+_MOST_FINDINGS, _MOST_ROWS = 8, 400
+DIFFERENCES = FigureFile(
+    "differences", "The second less the first, with intervals; the 40 numbers at the top."
 )
 
 
-def write_comparison_report(directory: str | os.PathLike[str], comparison: RunComparison) -> None:
-    """Writes ``report.html``, its pictures as PNG and SVG, and ``comparison.json``.
+def labeled(
+    path: str | os.PathLike[str], geometry: Geometry | str | None = None, argument: str = "path"
+) -> Verdict | dict[str, xr.Dataset]:
+    """Reads a stored result as labeled arrays, for ``paired``.
+
+    Args:
+        path: The folder of a report, the store of a sweep, a file of labeled arrays or of numbers,
+            or a saved run, which is verified.
+        geometry: The norm that a run is verified in; default: the one that it descended.
+        argument: The name to use in errors.
+
+    Returns:
+        The verdict of a run; of others labeled arrays by name, whose attributes say how they were
+        made, and by ``data`` on which data.
+
+    Raises:
+        InvalidInputError: If there is no result, or a norm is given for what is no run.
+        FileFormatError: If a file is damaged.
+    """
+    place = Path(check_path(argument, path))
+    if place.is_file() and place.suffix == ".nc" and not len(read_netcdf(place)):
+        # Its arrays are in groups.
+        return verify(Trajectory.load(place), geometry=geometry)
+    if geometry is not None:
+        raise InvalidInputError(
+            "norm",
+            f"{place.name} is no run, and the norms of reports are those they were made in",
+            "Leave it out, or give a run",
+        )
+    if (place / "zarr.json").is_file():
+        return {place.name: open_sweep(place).load()}
+    files = [place] if place.is_file() else _files(place)
+    if not files:
+        remedy = "Give the folder of a report, the store of a sweep, or a run of `attractor train`"
+        raise InvalidInputError(argument, f"there is no report in {place}", remedy)
+    return {one.stem: _read(one) for one in files}
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files that the folder of a report is compared by."""
+    found = (sorted(folder.glob(name)) for name in _COMPARED)
+    return next((files for files in found if files), [])
+
+
+def _read(file: Path) -> xr.Dataset:
+    if file.suffix == ".nc":
+        data = read_netcdf(file)
+    else:
+        contents = read_json(file)
+        with parsing(file, "report"):
+            contents.pop("provenance", None)
+            if file.name == "claims.json":
+                contents = {name: one["outcome"] for name, one in contents["claims"].items()}
+            known = {name: one for name, one in leaves(contents) if one is not None}
+            data = xr.Dataset(known)
+    try:
+        made = read_provenance(file)
+    except AttractorError:  # which a file need not have
+        return data
+    attributes = {"command": made.name, "seeds": str(made.seeds), "version": made.version}
+    attributes |= {"platform": made.platform, **made.settings, **made.arguments}
+    attributes.pop("data", None)  # whether there were any
+    return data.assign_attrs(attributes | ({"data": made.data} if made.data else {}))
+
+
+def write_comparison(
+    directory: str | os.PathLike[str], found: Paired, norm: str | None = None
+) -> None:
+    """Writes ``report.html``, its picture as PNG and SVG, and ``comparison.json``.
 
     The folder appears whole or not at all.
 
     Args:
         directory: Where to; a new or empty folder, or one that an earlier report fills.
-        comparison: What ``compare`` returned.
+        found: What ``paired`` returned.
+        norm: The norm that runs were verified in, where it was chosen.
 
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    first, second = comparison.names
-    title = f"{second} against {first}"
-    source = f"Two results of kind {comparison.kind}. {comparison.pairing}"
+    first, second = found.names
+    numbers = found.table.drop(columns="second_is").to_numpy(float)
     provenance = Provenance.record(
         "report",
         "compare",
-        arguments={"data": True, "norm": comparison.norm, "seed": 0},
-        data=comparison.data or None,
-        bibtex=comparison.bibtex,
+        arguments={"data": True, "norm": norm, "seed": 0},
+        data=data_hash(numbers=numbers, words=[str(dict(found.words))]),
     )
-    numbers = comparison.summary()
     with report_folder(
-        directory, title, source, numbers, "compare", provenance=provenance, name=NUMBERS
-    ) as report:
-        report.findings += _findings(comparison.findings())
-        if comparison.settings:
-            rows = [(name, *values) for name, values in comparison.settings.items()]
-            table = Table(("setting", first, second), rows, words=True)
-            report.sections.append(Section("Settings that differ", table=table))
-        if comparison.texts:
-            rows = [(name, *values) for name, values in comparison.texts.items()]
-            table = Table(("", first, second), rows, words=True)
-            report.sections.append(Section("Words that differ", table=table))
-        if comparison.numbers:
-            report.sections.append(_numbers(comparison))
-        if comparison.kind == MATRIX:
-            report.sections.append(_ratios(comparison, report))
-        elif comparison.kind == VERDICT:
-            report.sections += _curves(comparison, report)
+        directory, f"{second} against {first}", found.pairing, found.summary(), "compare",
+        provenance=provenance, name=NUMBERS,
+    ) as report:  # fmt: skip
+        said = found.findings()
+        report.findings += [*said[:_MOST_FINDINGS], *_folded(said[_MOST_FINDINGS:])]
+        header, *rows = found.rows()
+        if rows:
+            left = f"The others are in {NUMBERS}." if len(rows) > _MOST_ROWS else ""
+            caption = "Intervals hold for any distribution, with 95 % each. " * bool(found.pairing)
+            table = Table(header, rows[:_MOST_ROWS], caption=caption + left)
+            drawn = report.picture(DIFFERENCES, found.plot(), found._seen())
+            report.sections.append(Section("Numbers", table=table, figure=drawn))
 
 
-def _findings(found: Sequence[str]) -> list[Words | Folded]:
-    shown: list[Words | Folded] = [*found[:_MOST_FINDINGS]]
-    rest = found[_MOST_FINDINGS:]
-    return [*shown, Folded(f"{len(rest)} more", rest)] if rest else shown
-
-
-def _numbers(comparison: RunComparison) -> Section:
-    shown = comparison.numbers[:_MOST_ROWS]
-    rows = [
-        (
-            one.name, *map(in_words, (one.first, one.second, one.difference)),
-            str(one.pairs or "-"), one.word,
-        )
-        for one in shown
-    ]  # fmt: skip
-    left = len(comparison.numbers) - len(shown)
-    words = [f"{left:,} more numbers are in {NUMBERS}."] if left else []
-    header = ("", *comparison.names, "difference", "pairs", f"{comparison.names[1]} is")
-    return Section("Numbers", words, table=Table(header, rows))
-
-
-def _ratios(comparison: RunComparison, report: ReportFolder) -> Section:
-    shown = [one for one in comparison.numbers if _drawn(one)]
-    figure = plots.compared_figure(
-        comparison.names,
-        [one.name for one in shown],
-        np.array([[one.first, one.second, one.difference] for one in shown]),
-    )
-    said = {one.name: f"difference {in_words(one.difference)}" for one in shown}
-    return Section("Margin ratios", figure=report.picture(RATIOS, figure, seen.listed(said)))
-
-
-def _drawn(one: ComparedNumber) -> bool:
-    return bool(np.isfinite([one.first.median, one.second.median]).all())
-
-
-def _curves(comparison: RunComparison, report: ReportFolder) -> list[Section]:
-    """The curves of both over one another, of each study."""
-    sections = []
-    for name, both in comparison.studies.items():
-        axes = {axis_of(one["norm"]) for one in both}
-        if len(axes) > 1:  # steps and times have no axis in common
-            continue
-        runs = dict(zip(comparison.names, both, strict=True))
-        ending = f", {name}" if name else ""
-        for title, picture in (
-            ("Where the matrices point", direction_picture),
-            ("How training went", training_picture),
-        ):
-            figure = picture(report, runs, f"_{len(sections)}" if sections else "")
-            sections.append(Section(f"{title}{ending}", figure=figure))
-    return sections
+def _folded(rest: Sequence[str]) -> list[Folded]:
+    return [Folded(f"{len(rest)} more", rest)] if rest else []

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tools.golden.collect import command, of
-from tools.golden.drawn import unit
 
 Results = Iterator[tuple[str, Callable[[], Any]]]
 SOLUTION = "W multipliers status value gap kkt_residual rank"
@@ -52,7 +51,7 @@ def structures() -> Results:
 
 
 def training() -> Results:
-    """The margin problems of both layers, and training in two stages and at once."""
+    """The margin problems of both layers, and training in two stages."""
     import attractor as at
     from attractor import next_token as nt
 
@@ -64,15 +63,6 @@ def training() -> Results:
     run = functools.cache(lambda: nt.train_two_stages(corpus, steps=(100, 100)))
     yield "two-stages", lambda: [run().feed_forward.data, run().attention.data]
     yield "measures", lambda: nt.measure_two_stages(run())
-    step = at.normalized_gradient_descent(0.1)
-    jointly = functools.partial(nt.train_jointly, corpus, step, steps=100)
-    yield "jointly", lambda: jointly().data
-    yield (
-        "predictions",
-        lambda: nt.log_predictions(
-            np.array([[0, 1], [1, 2]]), np.eye(4), unit(1, 4, 4), unit(2, 4, 4)
-        ),
-    )
 
 
 def cycles() -> Results:

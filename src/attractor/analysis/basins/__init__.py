@@ -1,15 +1,12 @@
 """Basins of attraction: which selection each starting point of training reaches."""
 
-from attractor.analysis.basins._basin_boundary import BasinBoundary, basin_boundary
 from attractor.analysis.basins._basin_map import BasinMap, basin_map
 from attractor.analysis.basins._basin_shares import BasinShares, basin_shares
 from attractor.settings import all_in_own_settings
 
 __all__ = [
-    "BasinBoundary",
     "BasinMap",
     "BasinShares",
-    "basin_boundary",
     "basin_map",
     "basin_shares",
 ]

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
         effective_sample_size as effective_sample_size,
         freezing_length as freezing_length,
     )
-    from attractor.prompt.finite_length.several_heads import (
-        multi_head_output_error as multi_head_output_error,
-    )
     from attractor.prompt.finite_length.squared_errors import (
         CovarianceMoments as CovarianceMoments,
         FiniteLengthError as FiniteLengthError,
