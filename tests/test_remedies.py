@@ -5,6 +5,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import attractor
 
 SOURCE = Path(attractor.__file__).parent
@@ -53,6 +55,7 @@ def read_source():
     return {f: arguments[f] for f in public & set(arguments)}, callers, remedies
 
 
+@pytest.mark.long
 def test_arguments_that_remedies_name_can_be_given():
     public, callers, remedies = read_source()
     wrong = []

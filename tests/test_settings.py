@@ -50,6 +50,7 @@ def expected():
     return answers()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_of_the_user_change_nothing_and_come_back(expected, name):
     jax_before = jax.config.values
@@ -68,6 +69,7 @@ def test_methods_have_the_settings_too(tmp_path):
         assert not np.any(TOKENS.scores(np.full((3, 3), 1e-320)) > 1e-300)
 
 
+@pytest.mark.long
 def test_optimizers_have_them_in_training_of_the_users():
     weights = {"W": jax.numpy.ones((3, 4))}
     with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
@@ -75,6 +77,7 @@ def test_optimizers_have_them_in_training_of_the_users():
             optimizer.update(weights, optimizer.init(weights), weights)
 
 
+@pytest.mark.long
 def test_what_is_known_is_computed_inside_jit():
     wanted = at.train(TOKENS, HEAD, at.adam(0.1), steps=2).W()
 
@@ -110,6 +113,7 @@ def test_functions_can_be_pickled_and_keep_what_they_say_of_themselves():
     assert at.solve.__module__ == "attractor.margin._solve"
 
 
+@pytest.mark.long
 def test_warnings_name_the_line_that_led_to_them():
     with pytest.warns(at.errors.PrecisionWarning) as found, contextlib.suppress(ValueError):
         at.train(TOKENS, HEAD, at.adam(0.1), steps=1, dtype="float32")

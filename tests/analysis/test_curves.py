@@ -91,6 +91,7 @@ def test_blocks_of_any_size_give_the_same_bits(run, size, monkeypatch):
     assert at.verify(run, selection="reached at step").data.identical(expected)
 
 
+@pytest.mark.long
 def test_trained_heads_in_blocks_give_the_same_bits(monkeypatch):
     run = at.train(*unit_tokens(3, 4, 6, seeds=range(4)), STEP, steps=20, parameterization="(v, W)")
     expected = at.verify(run).data

@@ -102,6 +102,7 @@ def prompts():
     return tokens, at.LinearHead(rng.normal(size=2))
 
 
+@pytest.mark.long
 def test_minima_of_random_data_are_minima(prompts):
     tokens, head = prompts
     run, longer = (
@@ -144,6 +145,7 @@ def test_numbers_that_overflow_have_no_minimum(contradiction):
     assert not at.verify(run).at_minimum.any()
 
 
+@pytest.mark.long
 def test_weights_padding_and_queries_count_as_in_training():
     head, step = at.LinearHead([1.0]), at.gradient_descent(1.0)
     first, second = [[1.0], [-1.0]], [[0.6], [-0.8]]

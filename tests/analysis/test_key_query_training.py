@@ -26,6 +26,7 @@ def verdicts():
     return {decay: held(decay) for decay in (0.0, 2.2e-16)}
 
 
+@pytest.mark.long
 def test_decay_ends_nearer_to_the_solution_by_correlation(verdicts):
     correlation = {decay: float(one.correlation.mean()) for decay, one in verdicts.items()}
     assert correlation[2.2e-16] == pytest.approx(0.995, abs=0.003)

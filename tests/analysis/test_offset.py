@@ -61,6 +61,7 @@ def both():
     return tokens, LinearHead([1])
 
 
+@pytest.mark.long
 def test_long_training_settles_at_the_offset(both):
     tokens, head = both
     solution = optimal_solution(tokens, head)

@@ -43,6 +43,7 @@ def test_one_head_has_the_verdict_of_a_run_without_that_axis(data):
     assert np.array_equal(several.data.margin_ratio_by_head[..., 0], one.data.margin_ratio)
 
 
+@pytest.mark.long
 def test_the_stack_is_measured_by_its_definition(run, verdict, data):
     tokens, _ = data
     W = run.W()

@@ -87,6 +87,7 @@ def test_a_file_whose_values_are_no_numbers_is_refused(run, tmp_path):
         at.Trajectory.load(tmp_path / "run.nc")
 
 
+@pytest.mark.long
 def test_reports_and_csv_have_every_variant(run, verdict, tmp_path, blank_pictures):
     blank_pictures.add("direction")
     report.write_report(tmp_path / "report", verdict=verdict)

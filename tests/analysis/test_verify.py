@@ -110,6 +110,7 @@ def test_the_norm_may_be_chosen(run, geometry, selection):
     assert not chosen.errors
 
 
+@pytest.mark.long
 def test_the_norm_may_be_chosen_for_an_optimizer_without_one(data):
     run = at.train(*data, at.adam(0.1), steps=30, parameterization="KQ")
     with pytest.raises(at.InvalidInputError, match=r"^geometry: .*not known"):
@@ -120,6 +121,7 @@ def test_the_norm_may_be_chosen_for_an_optimizer_without_one(data):
     assert np.isfinite(verdict.margin_ratio).any()
 
 
+@pytest.mark.long
 def test_the_norm_may_be_chosen_for_a_path(data):
     path = at.regularization_path(data[0][:2], at.LinearHead(data[1].weight[:2]), radii=[1, 10])
     verdict = at.verify(path, geometry="l_1")

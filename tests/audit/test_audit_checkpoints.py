@@ -31,6 +31,7 @@ def audited_steps(seed):
     return at.audit_checkpoints(stepped(seed), draws=19).data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("amount, word", [(0.6, "toward"), (-0.6, "away")])
 def test_planted_movements_are_found(amount, word):
     found = at.audit_checkpoints(moved_along_the_solution(amount), draws=39)
@@ -39,6 +40,7 @@ def test_planted_movements_are_found(amount, word):
     assert (found.data["p_together"] <= 0.05).all()
 
 
+@pytest.mark.long
 def test_random_steps_have_cosines_that_mean_nothing():
     found = [audited_steps(seed) for seed in range(8)]
     cosines = np.concatenate([one["cosine"].to_numpy().ravel() for one in found])
@@ -47,6 +49,7 @@ def test_random_steps_have_cosines_that_mean_nothing():
     assert (words == "elsewhere").sum() >= 14
 
 
+@pytest.mark.long
 def test_several_checkpoints_and_names():
     first, last = stepped(1)
     middle = captured_heads(*weights(5), seed=1)
@@ -60,6 +63,7 @@ def test_several_checkpoints_and_names():
     assert alone["p_together"].item() <= mine["p_together"]
 
 
+@pytest.mark.long
 def test_norms_are_told_apart_and_draws_are_compared_in_the_first():
     pair = stepped(2, heads=1)
     both = at.audit_checkpoints(pair, draws=19, norms=["nuclear", "frobenius"]).data

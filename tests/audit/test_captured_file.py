@@ -223,6 +223,7 @@ def test_damaged_files(rng, tmp_path, damage):
         load_captured(tmp_path / "a.nc").layer(2)
 
 
+@pytest.mark.long
 def test_files_cut_short_or_changed_anywhere(rng, tmp_path):
     planted(rng, layers=[0], count=3).save(tmp_path / "a.nc")
     content = (tmp_path / "a.nc").read_bytes()

@@ -10,6 +10,7 @@ from attractor.audit.columns import control_table
 from attractor.audit.words import control_sentence
 
 
+@pytest.mark.long
 def test_trained_heads_are_found_in_their_norm_and_no_others(monkeypatch):
     monkeypatch.setattr(control, "DATA_SETS", 1)
     found = positive_control(ControlSizes(8, 6, 8))

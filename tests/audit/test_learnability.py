@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 from made_heads import gaussian_heads, matching_heads, rows_of
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -44,6 +45,7 @@ def reference(rows, turn, learned=None):
     return (predicted(found.x).argmax(-1) == chosen)[~rows.learned]
 
 
+@pytest.mark.long
 def test_rules_are_those_of_another_optimizer():
     rows = rows_of(gaussian_heads(5))
     maps = draw_maps(Null.ROTATION, rows, 2, (0, 0, 0))
@@ -53,6 +55,7 @@ def test_rules_are_those_of_another_optimizer():
         assert accuracy == reference(rows, turn).mean()
 
 
+@pytest.mark.long
 def test_rules_of_fewer_rows_are_tested_on_the_same_ones():
     rows = rows_of(gaussian_heads(5))
     maps = draw_maps(Null.ROTATION, rows, 1, (0, 0, 0))

@@ -77,6 +77,7 @@ def test_what_is_kept_of_a_head_is_what_was_found(states, solution, tmp_path):
         at.audit_heads(captured, **asked, norms=["spectral"])
 
 
+@pytest.mark.long
 def test_a_head_of_random_weights_is_elsewhere():
     audit = at.audit_heads(gaussian_heads(0, heads=2), draws=DRAWS, training_texts=True)
     assert audit.data["margin"].to_numpy().tolist() == [["elsewhere", "elsewhere"]]

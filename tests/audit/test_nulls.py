@@ -82,6 +82,7 @@ def test_heads_without_variance_have_draws_without_a_pairing():
         np.testing.assert_allclose(maps @ rows.queries.T, 0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_rotations_reject_heads_of_random_weights_as_often_as_they_may():
     """P-values of 60 heads are uniform enough; a null that turns the mean query as well is not."""
     p = []

@@ -95,6 +95,7 @@ def checkpoints(tmp_path):
     return paths
 
 
+@pytest.mark.long
 def test_which_way_heads_move(run_json, checkpoints, tmp_path, blank_pictures):
     first, last = checkpoints
     given = ("--draws", 39, "--checkpoints", first, "--out", "report", "--store", "store")

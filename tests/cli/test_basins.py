@@ -17,6 +17,7 @@ def prompt_file(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_counts_pictures_and_data_of_one_data_set(prompt_file, run_json, tmp_path):
     found, result = run_json(
         "basins", prompt_file, "--data-set", 0, "--starts", 50, "--scale", 2, "--steps", 500,

@@ -9,6 +9,7 @@ from attractor.files import load
 QUICK = ("--steps", 200, "--seeds", 2, "--lr", 1.0)
 
 
+@pytest.mark.long
 def test_predicts_trains_and_reports(run, file, tmp_path):
     result = run("check", file, "--out", tmp_path / "report", *QUICK)
     assert result.exit_code == 0
@@ -34,6 +35,7 @@ def test_quiet_prints_nothing(run, file, tmp_path):
     assert (result.stdout, result.stderr) == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_infeasible_still_writes_a_report(run_json, contradictory, tmp_path):
     found, result = run_json("check", contradictory, "--out", tmp_path / "report", *QUICK)
@@ -142,6 +144,7 @@ def test_help_shows_the_layout(run):
         assert line in text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_several_data_sets(run_json, file, tmp_path):
     one = load(file)
@@ -168,6 +171,7 @@ def joint(tmp_path):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_joint_training_from_a_head_of_zero_is_held_against_the_relaxed_problem(
     run, run_json, joint, tmp_path

@@ -47,6 +47,7 @@ def test_a_matrix_goes_on_from_its_finished_rows(tmp_path, number):
         assert "so_far" not in json.loads(another["said"])
 
 
+@pytest.mark.long
 def test_an_audit_keeps_its_capture_and_finished_heads(run, run_json, tmp_path, monkeypatch):
     assert run("example", "heads", "heads.nc").exit_code == 0
     (tmp_path / "model").mkdir()

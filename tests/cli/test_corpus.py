@@ -50,6 +50,7 @@ def test_what_a_corpus_hides_under_the_names_of_the_field(run_json, realizable, 
     assert read_provenance(tmp_path / "report" / "orders.png").name == "corpus"
 
 
+@pytest.mark.long
 def test_trains_both_layers_to_where_they_are_predicted(run_json, realizable, tmp_path):
     found, result = run_json("corpus", realizable, "--train", "--steps", 900, "--out", "report")
     assert result.exit_code == 0, result.stderr

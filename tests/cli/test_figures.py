@@ -12,6 +12,7 @@ def test_lists_the_figures(run, run_json):
     assert FIGURE in run("figures").stdout
 
 
+@pytest.mark.long
 def test_draws_a_figure_with_all_its_files_once(run_json, tmp_path):
     found, result = run_json("figures", FIGURE, "--as-published", "--out", "here")
     assert result.exit_code == 0, result.stderr

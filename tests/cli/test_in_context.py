@@ -10,6 +10,7 @@ from attractor.cli.session import ExitCode
 FEW = ("--steps", 30, "--attention", "linear", "--dimension", 2)
 
 
+@pytest.mark.long
 def test_lengths_side_by_side(run_json, tmp_path):
     found, result = run_json("in-context", "--lengths", "4,6", "--out", "here", *FEW)
     assert result.exit_code == 0, result.stderr
@@ -29,6 +30,7 @@ def test_lengths_side_by_side(run_json, tmp_path):
         assert data.sizes["step"] > 10
 
 
+@pytest.mark.long
 def test_the_published_experiment_says_what_is_unfinished(run, run_json, tmp_path, monkeypatch):
     # The pictures are those of the test above, and take longer than all the rest.
     monkeypatch.setattr(plots, "lengths_figure", lambda *_, **__: Figure())

@@ -7,6 +7,7 @@ from attractor.cli.session import ExitCode
 FEW = ("--data-sets", 2, "--steps", 40)
 
 
+@pytest.mark.long
 def test_your_own_optimizer(run_json, tmp_path):
     (tmp_path / "my_signs.py").write_text(
         "import optax\n\ndef signs():\n    return optax.sign_sgd(0.1)\n"
@@ -47,6 +48,7 @@ def test_several_by_name(run_json, tmp_path):
     assert command.startswith(words) and command.endswith("--data-sets 8")
 
 
+@pytest.mark.long
 def test_several_step_sizes_are_tried_and_the_best_one_is_said(run_json, tmp_path):
     given = ("--optimizer", "gd", "--data-sets", 3, "--steps", 9, "--out", "here")
     found, result = run_json("matrix", *given)
@@ -63,6 +65,7 @@ def test_several_step_sizes_are_tried_and_the_best_one_is_said(run_json, tmp_pat
     assert "At every setting" in page and row["settings"][5] in page
 
 
+@pytest.mark.long
 def test_a_row_for_each_learning_rate_and_a_norm_of_ones_own(run_json, tmp_path):
     (tmp_path / "my_norm.py").write_text(
         "import attractor as at\n\nclass Mine(at.Lp):\n"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from attractor.cli.session import ExitCode
 
 OPTIMIZER = """
@@ -13,6 +15,7 @@ def rows():
 """
 
 
+@pytest.mark.long
 def test_a_run_in_a_norm_of_one_s_own_is_verified_compared_and_reproduced(
     run, run_json, file, tmp_path, blank_pictures
 ):

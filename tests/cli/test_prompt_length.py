@@ -40,6 +40,7 @@ def test_says_how_long_a_prompt_must_be(run_json, head):
     assert again == found
 
 
+@pytest.mark.long
 def test_a_report_has_pictures_and_numbers(run_json, tmp_path):
     run_json("example", "head", "samples.npz", "--samples")
     given = ("--error", 0.05, "--out", "report")

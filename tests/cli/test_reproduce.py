@@ -10,6 +10,7 @@ from attractor.provenance import read_provenance
 FEW = ("--steps", 100, "--seeds", 2)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_what_differs_is_named_and_nothing_else(run_json, file, change, tmp_path):
     _, result = run_json("check", file, "--out", "report", *FEW)
@@ -30,6 +31,7 @@ def test_what_differs_is_named_and_nothing_else(run_json, file, change, tmp_path
     assert any(words.startswith("the data were those of hash") for words in found["changed"])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_verified_run_comes_out_the_same(run_json, file):
     run_json("train", file, "--out", "run.nc", "--steps", 100, "--seeds", 2)
@@ -44,6 +46,7 @@ def test_a_verified_run_comes_out_the_same(run_json, file):
     assert found["same"] and found["name"] == "verify" and not found["changed"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")
 def test_basins_come_out_the_same(run_json, tmp_path):
     keys = np.array([[[-0.1, 1], [1, 0], [0, 0]]])

@@ -75,6 +75,7 @@ def contents():
     }
 
 
+@pytest.mark.long
 def test_files_say_what_they_said():
     found = json.loads(json.dumps(contents(), default=np.ndarray.tolist))
     assert found == CONTENTS
@@ -102,6 +103,7 @@ def test_a_certificate_is_accepted(monkeypatch):
     assert runpy.run_path(str(checker))["main"]() in (None, 0)
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_goes_on(run, tmp_path):
     """To the end that it would have had, but for what another processor rounds otherwise."""
     shutil.copytree(STORED / "checkpoint", tmp_path / "checkpoint")

@@ -48,6 +48,7 @@ def plan(tmp_path):
     return tmp_path / "plan.toml"
 
 
+@pytest.mark.long
 def test_a_plan_is_run_once_and_drawn(run_json, run, plan, tmp_path):
     found, result = run_json("sweep", plan, "--store", "s.zarr")
     assert result.exit_code == found["exit_code"] == ExitCode.DONE
@@ -92,6 +93,7 @@ def test_lines_are_drawn_of_what_is_there(run, run_json, plan, tmp_path):
     assert (tmp_path / "lines" / "lines.svg").is_file()
 
 
+@pytest.mark.long
 def test_several_measures_are_lines_of_one_picture(run, run_json, plan, tmp_path):
     run("sweep", plan, "--store", "s.zarr")
     drawn, _ = run_json(
@@ -118,6 +120,7 @@ def test_where_an_average_passes_a_level_is_drawn_as_lines(run, run_json, plan, 
         assert run(*place, *wrong).exit_code == 2
 
 
+@pytest.mark.long
 def test_half_way_points_are_said_and_marked(run, run_json, plan, tmp_path):
     plan.write_text(FEASIBILITY)
     run("sweep", plan, "--store", "s.zarr")

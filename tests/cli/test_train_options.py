@@ -28,6 +28,7 @@ def test_factors_in_mini_batches(run_json, file, tmp_path):
     assert {"K", "Q"} <= set(run.data)
 
 
+@pytest.mark.long
 def test_an_optimizer_of_a_module_and_a_checkpoint(run_json, file, tmp_path):
     (tmp_path / "my_descent.py").write_text(
         "import optax\n\ndef sgd():\n    return optax.sgd(0.1)\n"

@@ -19,6 +19,7 @@ def saved(run, file, tmp_path):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("blank_pictures")  # as `check` draws them
 def test_holds_a_run_against_what_it_reached(run_json, saved, tmp_path):
     found, result = run_json("verify", saved, "--out", tmp_path / "report")
@@ -81,6 +82,7 @@ def test_longer_training_is_the_training_of_the_run(run, saved):
     assert again.settings == run_before.settings["optimizer"]
 
 
+@pytest.mark.long
 def test_where_no_norm_is_known_one_is_asked_for(run_json, file, tmp_path):
     of_factors = ("--optimizer", "sign descent", "--parameterization", "KQ", "--steps", 5)
     found, _ = run_json("train", file, "--out", tmp_path / "kq.nc", "--seeds", 1, *of_factors)
@@ -105,6 +107,7 @@ def test_says_that_a_run_is_at_rest(run, run_json, tmp_path):
     assert 0 < found["verdict"]["minimum_norm"]["median"] < 1
 
 
+@pytest.mark.long
 def test_says_of_a_run_that_has_only_begun_that_nothing_attracts(run, tmp_path):
     keys = [[[1.0, 0.0], [-1.0, 0.0]], [[0.6, 0.0], [-0.8, 0.0]]]
     tokens = at.Tokens(keys, [[1.0], [1.0]], [1, -1])

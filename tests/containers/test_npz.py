@@ -105,6 +105,7 @@ def test_what_means_nothing_is_refused_before_it_is_unpacked(tmp_path):
         load(file)
 
 
+@pytest.mark.long
 def test_more_text_than_any_vocabulary_has_is_refused_before_it_is_unpacked(tmp_path):
     """Such an array of empty texts is small when packed, and takes gigabytes to look through."""
     file = tmp_path / "tokens.npz"

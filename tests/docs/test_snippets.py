@@ -39,6 +39,7 @@ def run_command(command, monkeypatch):
     assert ended.value.code in (None, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_blocks_run_one_after_another_and_print_what_is_shown(name, tmp_path, monkeypatch):
     run_blocks(name, tmp_path, monkeypatch)

@@ -27,6 +27,7 @@ def test_the_solution_is_that_of_the_tokens_given(flat):
     assert index_of(other).tolist() == [1, 1] and other.geometry == at.Lp(np.inf)
 
 
+@pytest.mark.long
 def test_training_is_that_of_the_tokens_given(deep):
     tokens, head = deep
     start = np.arange(12.0).reshape(4, 3) / 12
@@ -68,6 +69,7 @@ def test_factors_and_heads_are_trained_from_where_they_start(what):
         np.testing.assert_allclose(explorer.head.weight, head.weight)
 
 
+@pytest.mark.long
 def test_what_the_library_refuses_is_a_message(flat):
     state = state_of(*flat, steps=3) | {"id": "third"}
     keys = [[[1, 0], [0, 0]], [[-1, 0], [0, 0]]]  # for which no direction is right

@@ -72,6 +72,7 @@ def test_principal_directions_hide_least(prompt):
     assert plane["hidden"] <= plane_of(state_of(tokens, head, steps=2))[0]["hidden"]
 
 
+@pytest.mark.long
 def test_a_matrix_is_seen_where_it_moves_queries(deep):
     tokens, head = deep
     state = state_of(tokens, head, "spectral_descent", steps=2)

@@ -26,6 +26,7 @@ def test_every_parameter_that_has_no_default_has_a_valid_value():
         assert missing == [], call.name
 
 
+@pytest.mark.long
 def test_a_sample_of_hostile_arguments_is_named_or_answered(tmp_path):
     """One parameter of each callable with one value, of those that need no training."""
     assert found_bad(lambda pair: True, str(tmp_path)) == []

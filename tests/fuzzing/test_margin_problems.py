@@ -17,6 +17,7 @@ from fuzzing.margin_problems import Case, Record, examine, fitting, geometries, 
 ROOT = Path(margin_problems.__file__).parents[1]
 
 
+@pytest.mark.long
 def test_problems_of_all_families_in_all_geometries():
     done, record = set(), Record(0, "all")
     for i, family in enumerate(FAMILIES):
@@ -34,6 +35,7 @@ def test_problems_of_all_families_in_all_geometries():
     assert told >= {"optimal", "infeasible"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -100,6 +102,7 @@ def without_times(folder: Path):
     return {key: value for key, value in report.items() if key != "time"}
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_goes_on_with_the_same_results(tmp_path, monkeypatch):
     few = {name: FAMILIES[name] for name in ("no_constraints", "one_row", "integer_grids")}
     monkeypatch.setattr(margin_problems, "FAMILIES", few)
@@ -163,6 +166,7 @@ def test_thousands_of_problems(tmp_path):
     assert sum(row.get("within rounding", 0) for row in hard.values()) <= 0.01 * report["problems"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

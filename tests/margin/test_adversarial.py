@@ -32,6 +32,7 @@ def answers():
     return found
 
 
+@pytest.mark.long
 def test_every_answer_is_proved(answers):
     assert len(answers) >= 500
     assert {kind for kind, *_ in answers} == {kind.__name__ for kind in KINDS}

@@ -132,6 +132,7 @@ def test_solutions_below_the_normal_numbers(seed):
     assert checker.verify(through_json(contents(solution))).startswith("optimal to ")
 
 
+@pytest.mark.long
 def test_a_contradiction_of_rounded_data_is_claimed_as_the_bound_it_is():
     solution = solve(thin_problem(1e-15, 0, 40, 14))
     assert solution.status is Status.OUT_OF_REACH

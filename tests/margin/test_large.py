@@ -66,6 +66,7 @@ def test_agrees_with_the_dense_method(shape):
         np.testing.assert_allclose(multipliers, dense.multipliers, atol=1e-8)
 
 
+@pytest.mark.long
 def test_a_problem_of_medium_size_agrees_with_the_dense_method(monkeypatch):
     problem = planted_problem(32, 64, 40)
     large = solve(problem)

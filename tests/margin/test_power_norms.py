@@ -129,6 +129,7 @@ def test_scales_change_nothing(seed, geometry, scale):
     np.testing.assert_allclose(solution.value * scale, solve(problem, geometry).value, rtol=2e-9)
 
 
+@pytest.mark.long
 @given(seeds, st.sampled_from(EXPONENTS))
 @few
 def test_symmetries_of_the_norms(seed, p):

@@ -49,6 +49,7 @@ def harmless(first, second, bounds, count=30):
     return MarginProblem(left, np.ones((2 + count, 1)), [*bounds, *count * [0]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("problem", "W"),
     [

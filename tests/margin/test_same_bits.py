@@ -123,6 +123,7 @@ def test_what_fails_one_instance_leaves_the_bits_of_the_others():
     ]
 
 
+@pytest.mark.long
 def test_blocks_and_threads_make_no_difference(monkeypatch):
     problem = mixed_batch()
     whole = bits(solve(problem, Spectral()))

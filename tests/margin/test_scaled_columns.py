@@ -75,6 +75,7 @@ def test_the_example_is_solved_in_every_geometry(geometry):
         assert solution.value <= exact_norm(EXAMPLE, 1) * (1 + 1e-9)
 
 
+@pytest.mark.long
 @exact
 @some
 def test_scaled_columns_are_solved(geometry, seeds):
@@ -83,6 +84,7 @@ def test_scaled_columns_are_solved(geometry, seeds):
         assert_exact(solution, problem, geometry)
 
 
+@pytest.mark.long
 @exact
 def test_exact_methods_solve_any_problem_alone(geometry):
     methods = [solve_exactly]

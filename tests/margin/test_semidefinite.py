@@ -44,6 +44,7 @@ def test_general_bounds_and_equalities_agree_with_an_interior_point_solver(geome
     assert solution.equality_residual < 1e-14
 
 
+@pytest.mark.long
 @both
 def test_every_random_data_set_is_solved(geometry):
     for shape, instances in [
@@ -154,6 +155,7 @@ def test_an_instance_is_the_same_alone_and_in_a_batch(geometry):
     assert batch.value[2] == 0
 
 
+@pytest.mark.long
 @both
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, exponent=st.integers(-60, 60))

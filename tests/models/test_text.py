@@ -84,6 +84,7 @@ def test_logits_need_not_all_of_the_last_block(texts, read_out, normalization):
         np.testing.assert_allclose(forward(model, *texts), whole, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.long
 def test_weights_start_as_documented():
     model = built(dataclasses.replace(TEXT, vocabulary=4000, width=64, hidden=256))
     assert abs(np.asarray(model.tokens).std() - 1) < 0.01
@@ -109,6 +110,7 @@ def test_read_outs_average_tokens(texts):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_several_classes_and_norms_first(texts):
     ids, mask = map(jnp.asarray, texts)
     model = built(dataclasses.replace(TEXT, blocks=1, classes=4, normalization="pre"))

@@ -58,6 +58,7 @@ def accuracy(model, examples):
     return ((np.asarray(logits) > 0) == examples.labels).mean()
 
 
+@pytest.mark.long
 def test_learns_and_measures_what_it_learned(trained, data):
     found = trained.to_xarray()
     assert dict(found.sizes) == {"seed": 2, "epoch": 6}
@@ -210,6 +211,7 @@ def lost(sign):
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
+@pytest.mark.long
 def test_a_diverged_seed_is_recorded_and_the_others_go_on(data):
     """And the step of the others is gradient descent on the mean, written out."""
     few = ClassificationData(Examples(data.train.inputs[:20], data.train.labels[:20]))
@@ -244,6 +246,7 @@ def scaled(images):
     return images / 255.0
 
 
+@pytest.mark.long
 def test_images_are_learned_by_mirror_descent_on_the_sum(rng):
     """Weights of p = 1.1 change as the map of their images says; nothing is normalized."""
     config = VisionTransformerConfig(
@@ -326,6 +329,7 @@ def test_patience_needs_validation_examples(data):
         train_classifier(CONFIG, ClassificationData(data.train), ADAM, epochs=1, patience=1)
 
 
+@pytest.mark.long
 def test_a_learning_rate_given_apart_trains_alike_and_compiles_once(trained, data):
     traced = []
 

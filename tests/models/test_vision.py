@@ -36,6 +36,7 @@ def test_agrees_with_the_primitives_of_pytorch(vision, images, wide, tolerance):
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=tolerance)
 
 
+@pytest.mark.long
 def test_attention_and_dropout(vision, images):
     logits, attention = forward(vision, images, return_attention=True)
     assert logits.shape == (5, 3)

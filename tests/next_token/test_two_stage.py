@@ -20,6 +20,7 @@ def trained(worked_example):
     return train_two_stages(worked_example, record=[0, 1, 2, 300, 900])
 
 
+@pytest.mark.long
 def test_worked_example_goes_where_the_paper_says(trained):
     measured = measure_two_stages(trained)
     last = measured.isel(instance=0, step=-1)
@@ -96,6 +97,7 @@ def test_losses_are_those_of_training_and_of_fifty_digits(trained):
     assert float(step["log_excess_loss"]) == pytest.approx(excess, rel=1e-10)
 
 
+@pytest.mark.long
 def test_several_corpora_train_as_each_alone():
     corpora = [order_first_corpus(6, seed=seed).corpus for seed in (0, 1, 2)]
     both = train_two_stages(corpora, steps=(20, 20))
@@ -107,6 +109,7 @@ def test_several_corpora_train_as_each_alone():
     assert not repeat.attention.W(0)[0].any() and repeat.attention.W(0)[1].any()
 
 
+@pytest.mark.long
 def test_frequencies_count_as_repeated_sentences_would():
     contexts, labels = [["a"], ["b"], ["c"], ["a", "c"], ["b", "c"]], list("bcabc")
     weighted = Corpus.from_samples(contexts, labels, counts=[1, 1, 1, 1, 3])
@@ -146,6 +149,7 @@ def test_direction_distance_is_accurate_where_cosines_are_not():
     assert np.isnan(direction_distance(np.zeros((3, 3)), W))
 
 
+@pytest.mark.long
 def test_incomplete_collocations_train_alone_only():
     corpus = Corpus.from_sentences([list("ab"), list("bac"), list("ab")])
     run = train_two_stages(corpus, steps=(5, 5))

@@ -53,6 +53,7 @@ FIGURE = PaperFigure(
 )
 
 
+@pytest.mark.long
 def test_an_interrupted_figure_goes_on_and_comes_out_the_same(tmp_path, monkeypatch):
     whole, _ = compute(FIGURE)
     folder = tmp_path / "max-margin"

@@ -30,6 +30,7 @@ def test_the_first_gradient_of_keys_and_queries_is_not_asked_for():
     assert not met and "what is trained is KQ" in found
 
 
+@pytest.mark.long
 def test_says_how_much_label_margin_leaks():
     told = met_and_found(joint_training(all_labels_support=True))
     assert told["labels separable"][0] and told["all labels support"][0]
@@ -77,6 +78,7 @@ def test_degenerate_data_are_told_apart_and_not_refused(tokens, head, parameteri
         assert isinstance(met, bool) and found and "nan" not in found
 
 
+@pytest.mark.long
 def test_large_data_are_looked_at_in_seconds_not_hours(rng):
     keys = rng.normal(size=(100, 10, 20))
     tokens = Tokens(keys, rng.normal(size=(100, 20)), np.ones(100))

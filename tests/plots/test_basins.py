@@ -186,6 +186,7 @@ def test_rare_selections_share_a_bar():
     assert axes.patches[-1].get_width() == pytest.approx(3 / 112)
 
 
+@pytest.mark.long
 def test_figures_can_be_saved(plane, tmp_path):
     with plots.style():
         plots.save_figure(plots.basin_map_figure(plane), tmp_path, "map")

@@ -225,6 +225,7 @@ def test_numbers_that_crowd_below_one_lie_by_their_distance_from_it():
     assert [text.get_text() for text in axes.get_xticklabels()][1] == "0.99"
 
 
+@pytest.mark.long
 def test_panels_stand_in_rows_of_nearly_one_length_with_labels_below_each_column():
     data = averages(n=[1, 2], T=[1, 2], d=list(range(1, 8)), shape=(2, 2, 7))
     figure = plots.phase_map_figure(data, "n", "T", panels="d")

@@ -94,6 +94,7 @@ def test_what_is_not_defined_is_said(axes):
     assert not axes.lines
 
 
+@pytest.mark.long
 def test_a_figure_has_a_panel_for_every_rate(curves, tmp_path):
     rates = [fit_rate(STEPS, curves), fit_rate(STEPS, curves[:1]), fit_rate(STEPS, 0 * curves)]
     with plots.style():

@@ -27,6 +27,7 @@ def test_a_notebook_that_turns_figures_on_inside_keeps_them_on():
         matplotlib.interactive(before)
 
 
+@pytest.mark.long
 def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
     for name in ("first", "second"):
         folder = tmp_path / name
@@ -39,6 +40,7 @@ def test_the_same_figure_is_saved_as_the_same_bytes(tmp_path, data):
     assert Image.open(tmp_path / "first" / "figure.png").width == 1380
 
 
+@pytest.mark.long
 def test_a_saved_figure_is_as_matplotlib_saves_it_and_stays_as_it_was(tmp_path, data):
     with plots.style():
         figure = plots.direction_figure({"run": data})

@@ -49,6 +49,7 @@ def test_whatever_takes_a_run_or_a_verdict_is_tried_here():
     assert taking <= TRIED | OF_OTHER_RUNS
 
 
+@pytest.mark.long
 def test_a_run_knows_its_axis_and_says_where_it_ended(any_run):
     assert any_run.axis in any_run.data.dims
     np.testing.assert_array_equal(any_run.steps, any_run.data[any_run.axis])

@@ -15,6 +15,7 @@ def test_minus_one_is_a_logarithm_of_a_time(tokens, head):
         other.W(-1)
 
 
+@pytest.mark.long
 def test_blocks_of_a_step_that_was_not_recorded_name_the_nearest(stored_runs):
     run = stored_runs["in context"]
     np.testing.assert_array_equal(

@@ -56,6 +56,7 @@ def test_a_run_comes_back_as_it_was(saved, groups):
     assert all(groups[name].identical(after[name]) for name in groups)
 
 
+@pytest.mark.long
 def test_a_file_that_lacks_a_text_is_refused(saved, tmp_path):
     import h5py
 

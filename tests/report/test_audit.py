@@ -34,6 +34,7 @@ def curves(monkeypatch):
     return asked
 
 
+@pytest.mark.long
 def test_a_report_has_everything(tmp_path, captured, curves):
     audit = made_audit(3, 4)
     out = tmp_path / "audit"
@@ -71,6 +72,7 @@ def test_a_report_has_everything(tmp_path, captured, curves):
     assert load_audit(out / "audit.nc").data["accuracy"].equals(audit.data["accuracy"])
 
 
+@pytest.mark.long
 def test_what_was_asked_comes_first(tmp_path, captured, blank_pictures):
     audit, control = with_margins(made_audit(3, 4)), made_control()
     audit.data["prompt"][:] = "no limit in reach"
@@ -104,6 +106,7 @@ def test_what_was_asked_comes_first(tmp_path, captured, blank_pictures):
     assert "near their limit: their keys and values are" in page
 
 
+@pytest.mark.long
 def test_what_was_not_asked_is_said(tmp_path, captured, blank_pictures):
     audit = made_audit(3, 4, prompts=False)
     audit.data["learnable"][0, 0], audit.data["capture"][0, 0] = "not asked", "not bilinear"
@@ -131,6 +134,7 @@ def test_without_any_test_there_still_is_a_report(tmp_path, captured, blank_pict
     assert {path.name for path in (tmp_path / "audit").iterdir()} >= {"map.png", "tokens.png"}
 
 
+@pytest.mark.long
 def test_what_was_captured_is_put_in(tmp_path, captured, blank_pictures):
     files = [tmp_path / name for name in ("checkpoint_0.nc", "heads.nc")]
     for file in files:
@@ -140,6 +144,7 @@ def test_what_was_captured_is_put_in(tmp_path, captured, blank_pictures):
         assert (tmp_path / "audit" / "capture" / file.name).read_text() == file.name
 
 
+@pytest.mark.long
 def test_folders_of_others_stay(tmp_path, captured, blank_pictures):
     site = tmp_path / "site"
     site.mkdir()

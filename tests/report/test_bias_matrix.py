@@ -21,6 +21,7 @@ def matrix():
     return bias_matrix(*unit_tokens(3, 4, 5, seeds=8), methods=rows, steps=3200)
 
 
+@pytest.mark.long
 def test_the_page_of_several_optimizers(matrix, tmp_path):
     summary = write_bias_report(tmp_path / "out", matrix, title="Who goes where", source="8 sets")
     page = (tmp_path / "out" / "report.html").read_text()
@@ -34,6 +35,7 @@ def test_the_page_of_several_optimizers(matrix, tmp_path):
     np.testing.assert_array_equal(again.data["W"], matrix.data["W"])
 
 
+@pytest.mark.long
 def test_many_optimizers_are_grouped_by_their_answers(matrix, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MOST_ANSWERS", 1)
     write_bias_report(tmp_path / "out", matrix, title="", source="")
@@ -42,6 +44,7 @@ def test_many_optimizers_are_grouped_by_their_answers(matrix, tmp_path, monkeypa
     assert "<summary>Each of them, with its numbers</summary>" in page
 
 
+@pytest.mark.long
 def test_the_page_of_one_optimizer_ranks_the_norms(matrix, tmp_path):
     one = BiasMatrix(matrix.data.isel(optimizer=[1]))
     write_bias_report(tmp_path / "out", one, title="signs", source="8 sets")

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from attractor.cli.claims import claims_provenance
 from attractor.papers import get_claim
 from attractor.papers.check import check_claim
@@ -24,6 +26,7 @@ def report_on(name, case, folder):
     return written["claims"][name]["counterexample"], (folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_counterexample_is_kept_in_a_file(tmp_path):
     name = "transformers-as-svms/global-convergence"
     found, page = report_on(name, trapped(8.0), tmp_path / "report")
@@ -42,6 +45,7 @@ def test_one_that_no_file_holds_is_reported_with_the_reason(tmp_path):
     assert not (tmp_path / "report" / "counterexamples").exists()
 
 
+@pytest.mark.long
 def test_what_fails_comes_first_and_is_named(tmp_path):
     holds, fails = "max-margin/global-path", "transformers-as-svms/global-convergence"
     results = [

@@ -19,6 +19,7 @@ def written(tmp_path_factory, feasible, solved, verdict):
     return folder, summary
 
 
+@pytest.mark.long
 def test_writes_the_page_its_figures_and_its_numbers(written):
     folder, _ = written
     figures = {

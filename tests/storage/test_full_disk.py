@@ -61,6 +61,7 @@ def test_every_kind_of_file_on_a_full_disk(tmp_path):
     check(done.stdout, 23, "No space left on device")
 
 
+@pytest.mark.long
 def test_nothing_but_storage_writes_files():
     """Others make the bytes; what does write stands in a block that gives a temporary path."""
     wrong = []

@@ -64,6 +64,7 @@ def test_values_may_come_in_any_order():
     )
 
 
+@pytest.mark.long
 def test_intervals_cover_as_often_as_they_say():
     """Every data set has its own offset; percentiles of 40 of them cover 94 % instead of 95 %."""
     random = np.random.default_rng(3)

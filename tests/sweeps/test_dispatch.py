@@ -111,6 +111,7 @@ def test_what_no_other_worker_would_do_better_ends_the_sweep(client, tmp_path):
     assert lets_go(client)
 
 
+@pytest.mark.long
 def test_few_chunks_are_with_the_scheduler_at_once(client, tmp_path, monkeypatch):
     most, real = 0, Dispatcher._submit
 

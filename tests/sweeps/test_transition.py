@@ -38,6 +38,7 @@ def test_pairs_have_their_half_way_point_at_twice_the_unknowns():
         assert not found["rises"]
 
 
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say(rng):
     sizes, trials = np.arange(20, 48, 4), 60
     shares = rng.binomial(20, cover(sizes, 16), size=(trials, len(sizes))) / 20

@@ -162,6 +162,7 @@ def claim_more(file):
     file["claim"]["norm_at_least"] *= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_certificates_of_lower_bounds(bounded):
     corruptions = [
         claim_more, double_multiplier, flip_multiplier, zero_multiplier, reverse_multipliers,

@@ -105,6 +105,7 @@ def test_norms_are_bounded_from_above_and_closely(shape, seed, p, scale, graded)
             )
 
 
+@pytest.mark.long
 def test_norms_are_bounded_whatever_the_factors():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 3))

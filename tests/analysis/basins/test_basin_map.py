@@ -21,6 +21,7 @@ def cells(data):
     return np.stack(grid, axis=-1).reshape(-1, 2)
 
 
+@pytest.mark.long
 def test_every_cell_has_the_selection_that_long_training_ends_on(three_tokens, step, plane_map):
     data = plane_map.data
     assert data["basin"].dims == ("second", "first")

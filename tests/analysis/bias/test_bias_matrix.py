@@ -20,6 +20,7 @@ from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 
 
+@pytest.mark.long
 def test_own_norm_ratios_are_those_of_the_verdict(data, methods, matrix):
     for method in methods:
         steps = method.steps or 400

@@ -81,6 +81,7 @@ def names(rows, seed=0, count=12, steps=STEPS):
     return {row.name: found.answer(row.name).norm for row in rows}
 
 
+@pytest.mark.long
 def test_of_norms_beside_those_compared():
     # Schatten 2.5 and 3, l_1.9, l_2.25: their ratios in the nearest norm are .98 to .997.
     rows = [schatten(exponent=p) for p in (2.5, 3.0)]
@@ -88,6 +89,7 @@ def test_of_norms_beside_those_compared():
     assert not any(names([*rows, WITHOUT_NORM[0]]).values())
 
 
+@pytest.mark.long
 def test_true_names_are_given():
     wanted = {"normalized GD": "frobenius", "spectral descent": "spectral", "sign descent": "l_inf"}
     rows = [row for row in standard_methods("quick") if row.name in wanted]

@@ -37,6 +37,7 @@ def test_what_the_librarys_own_say(spelling, moves, least):
     assert load_method(spelling).at_tiny_gradients == (moves, least)
 
 
+@pytest.mark.long
 def test_decay_is_named_as_the_reason():
     signs = optax.chain(optax.scale_by_sign(), optax.add_decayed_weights(0.1), optax.scale(-0.1))
     found = which_norm(*unit_tokens(4, 5, 4, seeds=8), signs, steps=1500).answer("the optimizer")

@@ -30,6 +30,7 @@ def tuned():
     )
 
 
+@pytest.mark.long
 def test_a_row_for_every_setting(tuned):
     assert tuned.methods == ["sign", "polyak"]
     assert [tuned.setting(row) for row in tuned.rows("sign")] == [

@@ -84,6 +84,7 @@ def overparameterized(name, instances, steps):
     return found.isel(step=-1, seed=0), found.isel(step=0, seed=0)
 
 
+@pytest.mark.long
 def test_overparameterized_decoders_turn_to_the_margin_solution():
     end, start = overparameterized("gradient descent", 1, 300)
     assert start["correlation"].item() < 0.2

@@ -86,6 +86,7 @@ def test_steps_are_those_of_automatic_differentiation(optimizer):
     assert (trajectory.data["steps_taken"] == 7).all()
 
 
+@pytest.mark.long
 def test_normalized_steps_follow_the_closed_form_for_as_long_as_asked():
     """``W(t) = t eta W* / ||W*||``; softmax less one-hot has lost the direction by 10,000."""
     V, steps = 8, 10_000

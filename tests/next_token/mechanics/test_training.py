@@ -44,6 +44,7 @@ def decreasing(step):
     return optax.exponential_decay(0.01, 1000, 0.01, 4000)(step)
 
 
+@pytest.mark.long
 def test_attention_tends_to_the_direction_and_to_the_finite_part():
     run, measured = trained(normalized_gradient_descent(0.01), 4000)
     last = measured.isel(step=-1)
@@ -60,6 +61,7 @@ def test_attention_tends_to_the_direction_and_to_the_finite_part():
     assert (measured.log_excess.diff("step") < 0.1).all()
 
 
+@pytest.mark.long
 def test_the_bounce_goes_away_as_steps_get_shorter():
     constant = trained(normalized_gradient_descent(0.01), 4000)[1]
     shorter = declare(

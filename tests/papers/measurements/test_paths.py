@@ -28,6 +28,7 @@ def test_a_distance_that_falls_with_the_radius_is_settled_where_it_stops_alone(l
     assert stopped.interval[0] > 0.4 - 10 * late / RADII[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gap", [1e-6, 1e-9, 1e-12])
 @pytest.mark.parametrize("name", ["global-path", "key-query-path"])
 def test_scores_that_hardly_differ_make_no_path_fail(name, gap):
@@ -45,6 +46,7 @@ def beyond(slack):
     return joint_training(all_labels_support=True).replace(tokens=tokens)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slack", [1e-6, 2e-6, 1e-5, 1e-4, 2e-3, 0.1])
 def test_a_label_beyond_the_margin_is_left_out_at_radii_of_many_over_its_slack(slack):
     claim, case = get_claim("max-margin/relaxed-joint-path"), beyond(slack)

@@ -19,6 +19,7 @@ def moments(measure, q):
     return found.value * scale, found.vector * scale, found.square * scale
 
 
+@pytest.mark.long
 def test_real_tilts_are_those_of_the_measure(measures):
     slopes = np.array([-1.3, -0.2, 0.0, 0.7, 1.0])
     for name, measure in measures.items():

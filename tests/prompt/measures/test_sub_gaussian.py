@@ -50,6 +50,7 @@ def test_two_values_have_the_parameter_of_kearns_and_saul(probability):
     assert found.upper == pytest.approx(math.sqrt(best), rel=0.006)
 
 
+@pytest.mark.long
 def test_parameters_bound_exponential_moments(measures_of_seed):
     random = np.random.default_rng(3)
     tilts = random.normal(size=(300, 3)) * random.uniform(0, 6, size=(300, 1))

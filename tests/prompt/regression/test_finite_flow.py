@@ -19,6 +19,7 @@ from attractor.prompt.regression import (
 )
 
 
+@pytest.mark.long
 def test_independent_inputs_have_the_flow_of_two_numbers():
     times = [0.0, 1.0, 3.0, 300.0]
     flow = finite_flow(RegressionTask(np.eye(2), label_noise=0.2), 256, 0.3, times)
@@ -31,6 +32,7 @@ def test_independent_inputs_have_the_flow_of_two_numbers():
     np.testing.assert_allclose(flow.risk, expected.risk, atol=1e-7)
 
 
+@pytest.mark.long
 def test_infinite_prompts():
     task = RegressionTask(kac_murdock_szego(3, 0.5), np.diag([1.0, 2.0, 0.5]), label_noise=0.1)
     flow = finite_flow(task, math.inf, 0.2, [0.0, 2.0, 100.0])
@@ -56,6 +58,7 @@ def test_full_matrices_agree_with_differences_of_the_risk(kind):
     assert np.abs(flow.blocks.key_query[2] - flow.blocks.key_query[2].T).max() > 1e-4
 
 
+@pytest.mark.long
 def test_drifts_to_the_best_head_of_a_correlated_covariance():
     task = RegressionTask(kac_murdock_szego(2, 0.7))
     flow = finite_flow(task, 1024, 0.2, [0.0, 1e6], tolerance=1e-8)
@@ -75,6 +78,7 @@ def test_long_prompts_end_at_the_limit_of_finite_prompts():
     assert gaps[1] < 0.2 * gaps[0]
 
 
+@pytest.mark.long
 def test_with_the_value_fixed_long_prompts_end_near_the_one_perfect_head():
     task = RegressionTask(np.diag([1.0, 3.0]))
     start = Blocks(np.eye(2) / 10, np.zeros(2), np.zeros(2), np.array(2.5))
@@ -149,6 +153,7 @@ def test_two_opposite_heads_flow_down_the_risk_of_both():
     assert fall == pytest.approx(-speed, rel=1e-5)
 
 
+@pytest.mark.long
 def test_opposite_heads_on_infinite_prompts():
     task = RegressionTask(kac_murdock_szego(2, 0.5))
     zeros = np.zeros(2)

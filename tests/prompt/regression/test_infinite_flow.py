@@ -20,6 +20,7 @@ def flow(correlated):
     return infinite_flow(correlated, 0.2, [0.0, 400.0], tolerance=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [0.2, pytest.param(5, marks=pytest.mark.slow)])
 def test_balanced_starts_end_at_the_trained_head(correlated, flow, scale):
     limit = trained_limit(correlated).blocks
@@ -82,6 +83,7 @@ def rotated(variances, seed=0):
     return (covariance + covariance.T) / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "covariance",
     [

@@ -17,6 +17,7 @@ def balanced():
     )
 
 
+@pytest.mark.long
 def test_small_steps_on_infinite_prompts_follow_it(balanced):
     flow = limit_flow(balanced)
     assert float(flow["time"][-1]) == pytest.approx(800 * 0.001 * 2)

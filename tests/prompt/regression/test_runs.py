@@ -33,6 +33,7 @@ def official():
     return official_experiment(lengths=[math.inf], steps=2)
 
 
+@pytest.mark.long
 def test_each_run_is_the_one_that_is_trained_alone(runs):
     alone = train_in_context(TASK, length=6, attention="linear", **SETTINGS)
     assert alone.data.equals(runs.runs[1].data)
@@ -42,6 +43,7 @@ def test_each_run_is_the_one_that_is_trained_alone(runs):
     np.testing.assert_array_equal(data["risk"].isel(run=1), alone.data["risk"])
 
 
+@pytest.mark.long
 def test_runs_come_back_from_their_folder(runs, official, tmp_path):
     official.save(tmp_path / "new" / "runs")
     names = {file.name for file in (tmp_path / "new" / "runs").iterdir()}

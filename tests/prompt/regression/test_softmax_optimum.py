@@ -32,6 +32,7 @@ def best():
 
 
 # By 500 steps of Adam; those of the last are far too few: it ends at 0.199.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("as_run", "length", "error"),
     [
@@ -142,6 +143,7 @@ def test_no_head_near_by_is_better_in_many_dimensions():
             assert softmax_risk(task, moved, length).risk > least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", [RegressionTask(np.eye(3)), RegressionTask.official()])
 def test_two_opposite_heads_of_finite_scores_beat_small_ones_on_short_prompts(task):
     best = opposite_heads_optimum(task, 6)
@@ -152,6 +154,7 @@ def test_two_opposite_heads_of_finite_scores_beat_small_ones_on_short_prompts(ta
     assert softmax_risk(task, best.blocks, 6).risk == pytest.approx(best.risk, rel=1e-7)
 
 
+@pytest.mark.long
 def test_two_opposite_heads_on_long_prompts_are_linear_attention_with_a_token_less():
     task = RegressionTask(np.diag([1.0, 0.3]), label_noise=0.1)
     best = opposite_heads_optimum(task, 400)

@@ -66,6 +66,7 @@ def several(*heads):
 PAIR = several(HEAD, one_head([[0.2, -0.4], [0.1, 0.6]], -0.7))
 
 
+@pytest.mark.long
 def test_risk_of_several_heads_against_simulated_prompts(simulate):
     simulation = simulate(TASK, LENGTH, 100_000, seed=2)
     trio = several(HEAD, one_head([[0.2, -0.4], [0.1, 0.6]], -0.7), one_head(np.zeros((2, 2)), 0.5))
@@ -75,6 +76,7 @@ def test_risk_of_several_heads_against_simulated_prompts(simulate):
         assert not simulation.agrees(simulation.softmax(heads), infinite_risk(TASK, heads))
 
 
+@pytest.mark.long
 def test_error_is_that_between_seeds():
     found = [softmax_risk(TASK, PAIR, 50, queries=4, seed=seed) for seed in range(5)]
     spread = np.std([x.risk for x in found], ddof=1)

@@ -74,6 +74,7 @@ def test_small_steps_on_finite_prompts_follow_the_exact_finite_flow():
     assert np.abs(off_diagonal).max() < 0.05
 
 
+@pytest.mark.long
 def test_risk_of_softmax_is_measured_on_prompts_held_out():
     blocks = Blocks(0.2 * np.eye(3), np.array([0.1, 0, 0]), np.array([0, 0.2, 0]), np.array(0.6))
     run = train_in_context(TASK, initialization=blocks, steps=1, record=[0, 1], **FINITE)

@@ -20,6 +20,7 @@ def followed():
     return run({"initial_scale": 6.0}, INSTANCES, SEEDS, log_times=TIMES, **SIZE)
 
 
+@pytest.mark.long
 def test_measures_are_those_of_the_flow_at_each_time(followed):
     tokens, head = at.datasets.unit_tokens(3, 4, 4, seeds=INSTANCES.tolist())
     flow = at.gradient_flow(tokens, head, log_time=20.0, record=TIMES, seeds=2, seed=3, initial=6.0,
@@ -57,6 +58,7 @@ def test_a_flow_from_zero_has_no_selection_of_its_start():
     assert np.array_equal(found["margin_ratio"][:, 0], found["margin_ratio"][:, 1])  # no seeds
 
 
+@pytest.mark.long
 def test_a_time_so_early_that_nothing_moved_is_the_start():
     found = run({"parameterization": "KQ", "initial_scale": 30.0}, INSTANCES, SEEDS,
                 log_times=[-5.0, 1.0], **SIZE)  # fmt: skip

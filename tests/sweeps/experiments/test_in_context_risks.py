@@ -40,6 +40,7 @@ def test_an_instance_has_a_covariance_of_its_own():
     assert several["risk_of_zero"] == pytest.approx(0.5)  # trace d, weights of variance 1/d
 
 
+@pytest.mark.long
 def test_trained_risks_are_those_of_training():
     given = {"dimension": 2, "length": 8, "steps": 5, "batch": 16}
     found = run({}, np.array([0]), range(2, 4), **given)
@@ -56,6 +57,7 @@ def test_trained_risks_are_those_of_training():
     assert set(built_in("in_context_risks", steps=5).measures) == set(found)
 
 
+@pytest.mark.long
 def test_all_tasks_of_a_shape_are_trained_by_one_program(compiled):
     given = {"covariance": "random", "dimension": 2, "length": 8, "steps": 3, "batch": 12}
     others = {"learning_rate": 0.03, "noise": 0.4, "weight_variance": 0.7,

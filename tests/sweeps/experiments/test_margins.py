@@ -64,6 +64,7 @@ def test_the_margin_in_l_inf_is_that_of_a_linear_program():
         assert found["margin"][place, 0] == pytest.approx(-largest.fun, abs=1e-7)
 
 
+@pytest.mark.long
 def test_feasibility_of_pairs_follows_covers_theorem():
     """Of two tokens with random labels every dichotomy of n points in d^2 dimensions is as likely.
 

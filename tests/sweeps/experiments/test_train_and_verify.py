@@ -79,6 +79,7 @@ def test_hyperparameters_are_those_of_the_optimizer():
     assert np.array_equal(found["margin_ratio"], verdict.data["margin_ratio"].isel(step=-1))
 
 
+@pytest.mark.long
 def test_a_norm_that_is_named_is_solved_and_measured_in():
     found = run({"optimizer": "adam", "geometry": "l_inf"}, INSTANCES, SEEDS, steps=60, **SIZE)
     trained, verdict = plain(at.adam(0.1), 60, geometry="l_inf")
@@ -138,6 +139,7 @@ def test_settings_of_an_optimizer_may_be_axes():
     assert set(HYPERPARAMETERS) == (settings - others) | {"learning_rate"} | scheduled
 
 
+@pytest.mark.long
 def test_batches_and_their_order_may_be_axes():
     given = {"optimizer": "sign descent", "batch_size": 1, "batch_order": "cyclic"}
     found = run(given, INSTANCES, SEEDS, steps=7, **SIZE)
@@ -168,6 +170,7 @@ def test_learning_rates_and_starts_compile_nothing():
     assert {"optimizer", "n", "T", "d", "p"} <= set(experiment.compiled_by)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizons", [None, [4, 20]])
 def test_one_run_is_measured_in_several_norms(horizons):
     """Of keys and queries in another gauge."""
@@ -273,6 +276,7 @@ def test_queries_may_be_first_tokens():
     assert np.array_equal(found["training_loss"], trained.data["loss"].isel(step=-1))
 
 
+@pytest.mark.long
 def test_several_attention_heads_are_measured_as_one_matrix():
     given = {"optimizer": "joined spectral", "learning_rate": 0.1, "parameterization": "2 x W"}
     found = run(given, INSTANCES, SEEDS, steps=60, **SIZE)
