@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from commands import TABLE
+
 from attractor import storage
 from attractor.cli import application, demo, interruption
 from attractor.datasets import digits
@@ -25,19 +27,6 @@ LOADED = (digits, registry, corpus, in_context, prompt_length, write)
 MOMENTS = 20
 MOST_TRIES = 3 * MOMENTS
 """Some commands are done before the moment that they are to be killed at."""
-COMMANDS = {
-    "check": "check tokens.npz --steps 50 --seeds 1 --out out",
-    "train": "train tokens.npz --steps 4000 --seeds 4 --checkpoint kept --out out.nc",
-    "matrix": "matrix --optimizer gd --lr 0.1 --data-sets 1 --steps 30 --out out",
-    "basins": "basins tokens.npz --starts 4 --steps 50 --out out",
-    "in-context": "in-context --dimension 2 --lengths 8,inf --steps 50 --batch 4 "
-    "--checkpoint kept --out out",
-    "corpus": "corpus corpus.txt --train --steps 20 --out out",
-    "prompt-length": "prompt-length head.npz --queries 20 --out out",
-    "claims": "claims transformers-as-svms/rank --out out",
-    "figures": "figures large-prompt/gradients --out out",
-    "demo": "demo --out out",
-}
 
 
 def prepare():
@@ -109,7 +98,7 @@ def whole(expected, shared):
 def main(name, seed, folder):
     os.chdir(folder)
     prepare()
-    words, shared = COMMANDS[name], name == "figures"
+    words, shared = f"{name} {TABLE[name].run}", name == "figures"
     code, said, _ = ended(words, None)
     assert code == 0, said
     expected = contents()

@@ -1,8 +1,8 @@
 """What the command line says and refuses without loading anything for it."""
 
-import inspect
 import json
 import os
+import pkgutil
 import shlex
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from commands import TABLE
 
 import attractor
 from attractor import files
@@ -20,7 +21,6 @@ from attractor.cli.solve import NORMS
 from attractor.cli.texts import EXAMPLES
 from attractor.errors import InvalidInputError
 from attractor.geometry import registered_geometries
-from attractor.provenance import read_provenance
 
 HEAVY = ["jax", "equinox", "optax", "diffrax", "scipy", "xarray", "pandas", "h5py", "matplotlib",
          "sklearn", "torch"]  # fmt: skip
@@ -45,18 +45,7 @@ for words in {}:
             found.append((ended.code, said.getvalue(), [*set(sys.modules) & set({})]))
 print(json.dumps(found))
 """
-READERS = {
-    "basins": files.load_tokens,
-    "check": files.load_tokens,
-    "claims": files.load,
-    "corpus": files.load_corpus,
-    "explore": files.load_tokens,
-    "prompt-length": files.load_head,
-    "reproduce": read_provenance,
-    "solve": files.load_tokens,
-    "train": files.load_tokens,
-    "verify": None,  # the command says it alone
-}
+READERS = {name: row.reader for name, row in TABLE.items() if row.reader is not None}
 """What reads the file that a command takes."""
 
 
@@ -106,18 +95,14 @@ def test_a_mistyped_file_name_is_refused_before_anything_is_loaded(mistyped, nam
     code, said, loaded = mistyped[name]
     assert code == 2 and loaded == []
     assert "no-file.npz" in said
-    if READERS[name] is not None:
+    if READERS[name]:
         with pytest.raises(InvalidInputError) as caught:
-            READERS[name](Path("no-file.npz"))
+            pkgutil.resolve_name(READERS[name])(Path("no-file.npz"))
         assert said == f"error: {caught.value}\n"
 
 
 def test_every_command_that_reads_a_file_is_among_them():
-    reading = set()
-    for name in COMMANDS:
-        for command in load_command(name).registered_commands:
-            if {"file", "run", "data"} & set(inspect.signature(command.callback).parameters):
-                reading.add(name)
+    reading = {name for name, row in TABLE.items() if {"file", "run", "data"} & {*row.inputs}}
     # Which data a figure takes, the figures say.
     assert reading - {"figures"} == set(READERS)
 

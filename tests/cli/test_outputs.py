@@ -1,7 +1,7 @@
 """No command destroys anything: a table of every command, every output and every hostile path.
 
 A new command, or a new option that takes a path, fails ``test_the_table_is_complete`` until it is
-in the table.
+in the table of commands.
 """
 
 import json
@@ -10,157 +10,19 @@ import socket
 import stat
 import typing
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
+from commands import FIGURE, FILE, HELD, REPLACED, TABLE
 
 from attractor.cli import app
 from attractor.cli.application import COMMANDS, load_command
 from attractor.cli.session import ExitCode
-from attractor.papers.registry import all_figures
 from attractor.storage import OutputFolder, check_paths
-from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT, made_by
+from attractor.storage.markers import made_by
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 
-FIGURE = "large-prompt/gradients"
-OF_DATA = next(name for name, figure in all_figures(None).items() if figure.takes)
-FILE, REPLACED, HELD, SHARED = "file", "replaced folder", "held folder", "shared folder"
-
-
-class Command(NamedTuple):
-    """How a command is called, and what it does first, once paths are in order."""
-
-    call: tuple  # with the names of paths in braces
-    work: str  # what must not be called
-    outputs: dict  # path parameters that are written, and as what
-    inputs: tuple = ()  # path parameters that are read
-    marker: str = REPORT
-
-    @property
-    def reports(self):
-        """Whether the command writes a report."""
-        return self.outputs.get("out") == REPLACED and self.marker != "sweep.nc"
-
-
-TABLE = {
-    "demo": Command(("--out", "{out}"), "attractor.cli.demo._run", {"out": REPLACED}),
-    "check": Command(
-        ("{file}", "--out", "{out}"),
-        "attractor.cli.inputs.read_tokens",
-        {"out": REPLACED},
-        ("file",),
-    ),
-    "corpus": Command(
-        ("{file}", "--train", "--out", "{out}"),
-        "attractor.files.load_corpus",
-        {"out": REPLACED},
-        ("file",),
-    ),
-    "audit": Command(
-        ("{model}", "{texts}", "--checkpoints", "{checkpoints}", "--store", "{store}", "--out",
-         "{out}"),
-        "attractor.audit.captured_file.load_captured",
-        {"out": REPLACED, "store": HELD}, ("model", "texts", "checkpoints"), AUDIT,
-    ),
-    "prompt-length": Command(
-        ("{file}", "--out", "{out}"),
-        "attractor.files.load_head",
-        {"out": REPLACED},
-        ("file",),
-    ),
-    "solve": Command(
-        ("{file}", "--out", "{out}", "--certificate", "{certificate}"),
-        "attractor.cli.inputs.read_tokens",
-        {"out": FILE, "certificate": FILE},
-        ("file",),
-    ),
-    "train": Command(
-        ("{file}", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.cli.inputs.read_tokens",
-        {"out": FILE, "checkpoint": HELD},
-        ("file",),
-        CHECKPOINT,
-    ),
-    "verify": Command(
-        ("{run}", "--out", "{out}"),
-        "attractor.training.Trajectory.load",
-        {"out": REPLACED},
-        ("run",),
-    ),
-    "matrix": Command(
-        ("--out", "{out}"), "attractor.datasets.unit_tokens", {"out": REPLACED}
-    ),
-    "basins": Command(
-        ("{file}", "--out", "{out}"),
-        "attractor.cli.inputs.read_tokens",
-        {"out": REPLACED},
-        ("file",),
-        "shares.nc",
-    ),
-    "explore": Command(
-        ("{file}", "--out", "{out}"), "attractor.cli.inputs.read_tokens", {"out": FILE}, ("file",)
-    ),
-    "in-context": Command(
-        ("--lengths", "8,inf", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.prompt.regression.runs.train_at_lengths",
-        {"out": REPLACED, "checkpoint": SHARED},
-    ),
-    "claims": Command(
-        ("--all", "--data", "{data}", "--out", "{out}"),
-        "attractor.files.load",
-        {"out": REPLACED},
-        ("data",),
-    ),
-    "figures": Command(
-        (OF_DATA, "--data", "{data}", "--out", "{out}"),
-        "attractor.papers.drawing.draw",
-        {"out": SHARED},
-        ("data",),
-    ),
-    "compare": Command(
-        ("{first}", "{second}", "--out", "{out}"), "attractor.report.paired",
-        {"out": REPLACED}, ("first", "second"),
-    ),
-    "reproduce": Command(
-        ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},
-        ("file", "data", "checkpoints"),
-    ),
-    "sweep run": Command(
-        ("{plan}", "--store", "{store}"), "attractor.sweeps.plan.load_plan",
-        {"store": HELD}, ("plan",), "zarr.json",
-    ),
-    "sweep status": Command(("{store}",), "", {}, ("store",)),
-    "sweep check": Command(("{store}",), "", {}, ("store",)),
-    "sweep draw": Command(
-        ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.sweeps.results.open_sweep",
-        {"out": REPLACED},
-        ("store",),
-        "sweep.nc",
-    ),
-    "example heads": Command(
-        ("{path}", "--out", "{out}"), "attractor.audit.planted.planted_heads",
-        {"path": FILE, "out": SHARED},
-    ),
-    "example sweep": Command(
-        ("{path}", "--out", "{out}"), "attractor.sweeps.plan.example_plan",
-        {"path": FILE, "out": SHARED},
-    ),
-    "example tokens": Command(
-        ("{path}", "--out", "{out}"), "attractor.datasets.unit_tokens",
-        {"path": FILE, "out": SHARED},
-    ),
-    "example corpus": Command(
-        ("{path}", "--docstrings", "--out", "{out}"), "attractor.datasets.docstring_sentences",
-        {"path": FILE, "out": SHARED},
-    ),
-    "example head": Command(
-        ("{path}", "--out", "{out}"), "attractor.datasets.random_head",
-        {"path": FILE, "out": SHARED},
-    ),
-}  # fmt: skip
 APPLICATION = typer.main.get_command(app)
 CASES = [(name, option) for name, command in TABLE.items() for option in command.outputs]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+from commands import TABLE
 
 from attractor.cli import reproduce as door
 from attractor.cli.reproduce import NUMBERS, arguments_of, function_of
@@ -19,45 +20,7 @@ NEVER = {
     "second",
 }  # fmt: skip
 FEW = ("--data-sets", 1, "--steps", 10)
-GOOD = {
-    "audit": {
-        "layers": "0,3-5", "heads": None, "draws": 99, "alpha": 0.05, "training_texts": True,
-        "norm": ["nuclear"], "checkpoints": 0, "control": False, "sink_positions": None, "seed": 0,
-        "data": True,
-    },
-    "basins": {
-        "optimizer": None, "lr": None, "parameterization": None, "loss": "logistic", "steps": None,
-        "starts": 1000, "scale": None, "with_map": False, "extent": 3.0, "resolution": 100,
-        "data_set": None, "seed": 0, "data": True,
-    },
-    "check": {
-        "selection": None, "steps": None, "lr": None, "seeds": None, "seed": 0, "data": True,
-    },
-    "compare": {"seed": 0, "norm": None, "data": True},
-    "corpus": {
-        "context": None, "vocabulary": None, "embedding": None, "train": False, "steps": 900,
-        "seed": 0, "data": True,
-    },
-    "demo": {"seed": 0, "data": False},
-    "in-context": {
-        "dimension": 5, "correlation": 0.5, "lengths": "64,inf", "attention": None,
-        "data_path": None, "initialization": None, "parameterization": None, "scale": None,
-        "steps": None, "lr": None, "batch": 128, "draw": "auto", "experiment": None, "seeds": 1,
-        "seed": None,
-    },
-    "matrix": {
-        "optimizer": ["ngd", "md:p=1.5"], "lr": [0.1], "norm": None, "parameterization": "W",
-        "size": "quick", "data_sets": None, "steps": None, "matched": False, "seed": 0,
-        "data": False,
-    },
-    "prompt-length": {"error": 0.1, "length": None, "queries": 1000, "seed": 0, "data": True},
-    "sweep draw": {
-        "x": "n", "of": "feasible", "y": "T", "lines": None, "panels": None, "at": ["d=4"],
-        "along": None, "levels": "0.1,0.5", "side": "below", "transition": "log",
-        "confidence": 0.95, "seed": 0, "data": True,
-    },
-    "verify": {"geometry": "l_1.5", "data": True},
-}  # fmt: skip
+GOOD = {name: row.records for name, row in TABLE.items() if row.records}
 """What the report of each command says."""
 
 WORDS = {

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from commands import TABLE
 
 from attractor.cli import interruption
 from attractor.cli.session import session
 
-COMMANDS = ("check", "train", "matrix", "basins", "in-context", "corpus", "prompt-length", "claims",
-            "figures", "demo")  # fmt: skip
 MOMENTS = 20
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -132,7 +131,7 @@ def test_a_command_within_another_hands_an_interruption_on():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.run])
 def test_ended_at_any_moment(tmp_path, name):
     """Killed, an output is whole or not there; told to end, nothing is left; the next run does."""
     command = [sys.executable, "-W", "ignore", SCRIPT, name, "0", tmp_path]
