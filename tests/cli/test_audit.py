@@ -61,7 +61,7 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
     assert not (folder / "capture").exists()
     result = run_json("reproduce", "report/audit.json")[1]
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "it was made from heads captured from a model" in " ".join(result.stderr.split())
+    assert "its command takes model; 0 are given" in " ".join(result.stderr.split())
     again, result = run_json("reproduce", "report/map.svg", "--data", heads)
     assert result.exit_code == 0, result.stderr
     assert again["same"] and not again["changed"] and again["name"] == "audit"
@@ -118,7 +118,7 @@ def test_which_way_heads_move(run_json, checkpoints, tmp_path, blank_pictures):
     assert result.exit_code == 0 and again["same"] and not again["changed"], result.stderr
     result = run_json("reproduce", folder / "audit.json", "--data", last)[1]
     assert result.exit_code == ExitCode.BAD_INPUT
-    assert "made from 1 earlier checkpoints, and 0 are given" in " ".join(result.stderr.split())
+    assert "its command takes heads; 0 are given" in " ".join(result.stderr.split())
     result = run_json("audit", last, "--checkpoints", tmp_path)[1]
     assert "is no .nc file, as MODEL is" in " ".join(result.stderr.split())
 

@@ -180,7 +180,7 @@ def test_numbers_of_any_report(tmp_path):
         (lambda _: 3, "second: it is a int"),
         (lambda place: labeled(place / "nowhere"), "path: there is no report in"),
         (lambda place: labeled(place / "a"), "second: it shares no measure"),
-        (lambda place: labeled(place / "a", "l_1"), "norm: a is no run"),
+        (lambda place: labeled(place / "a", "l_1"), "geometry: a is no run"),
     ],
 )
 def test_what_cannot_be_compared(verdict, tmp_path, second, words):

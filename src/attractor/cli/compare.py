@@ -12,6 +12,7 @@ from attractor.cli.session import session
 from attractor.cli.solve import NORMS
 from attractor.cli.texts import ending
 from attractor.cli.verdicts import naming_norms
+from attractor.errors import InvalidInputError
 from attractor.storage import Input, check_paths
 from attractor.storage.markers import REPORT
 
@@ -43,6 +44,9 @@ def compare(
     with session("compare", as_json=as_json, quiet=quiet, out=[out]) as current:
         paths = {"FIRST": first, "SECOND": second}
         check_paths([report_output("compare", out)], [Input(*one) for one in paths.items()])
+        for name, path in paths.items():
+            if not path.exists():
+                raise InvalidInputError(name, f"there is no {path}", "Give a report or a run")
 
         from attractor.geometry.loading import load_geometry
         from attractor.report import labeled, paired
@@ -50,7 +54,7 @@ def compare(
 
         geometry = None if norm is None else load_geometry(norm)
         with naming_norms(current, norm):
-            sides = [labeled(path, geometry, name) for name, path in paths.items()]
+            sides = [labeled(path, geometry) for path in paths.values()]
         apart = first.resolve().name != second.resolve().name
         names = (first.resolve().name, second.resolve().name) if apart else ("first", "second")
         found = paired(*sides, names=names)

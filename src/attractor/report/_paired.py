@@ -163,7 +163,8 @@ def paired(first: Any, second: Any, *, names: Sequence[str] = ("first", "second"
 
 def _parts(argument: str, given: Any) -> dict[str, xr.Dataset]:
     """The labeled arrays of a result, by name; how it was made and on what as attributes."""
-    if isinstance(given, Mapping) and not isinstance(given, xr.Dataset):
+    several = isinstance(given, Mapping) and not isinstance(given, xr.Dataset)
+    if several and len(given):
         return {str(name): _parts(argument, one)[""] for name, one in given.items()}
     data = given if isinstance(given, xr.Dataset) else getattr(given, "data", None)
     if not isinstance(data, xr.Dataset) and hasattr(given, "to_xarray"):

@@ -30,7 +30,7 @@ DIFFERENCES = FigureFile(
 
 
 def labeled(
-    path: str | os.PathLike[str], geometry: Geometry | str | None = None, argument: str = "path"
+    path: str | os.PathLike[str], geometry: Geometry | str | None = None
 ) -> Verdict | dict[str, xr.Dataset]:
     """Reads a stored result as labeled arrays, for ``paired``.
 
@@ -38,7 +38,6 @@ def labeled(
         path: The folder of a report, the store of a sweep, a file of labeled arrays or of numbers,
             or a saved run, which is verified.
         geometry: The norm that a run is verified in; default: the one that it descended.
-        argument: The name to use in errors.
 
     Returns:
         The verdict of a run; of others labeled arrays by name, whose attributes say how they were
@@ -48,22 +47,23 @@ def labeled(
         InvalidInputError: If there is no result, or a norm is given for what is no run.
         FileFormatError: If a file is damaged.
     """
-    place = Path(check_path(argument, path))
+    place = Path(check_path("path", path))
     if place.is_file() and place.suffix == ".nc" and not len(read_netcdf(place)):
         # Its arrays are in groups.
         return verify(Trajectory.load(place), geometry=geometry)
+    is_sweep = (place / "zarr.json").is_file()
+    files = [place] if place.is_file() or is_sweep else _files(place)
+    if not files:
+        remedy = "Give the folder of a report, the store of a sweep, or a run of `attractor train`"
+        raise InvalidInputError("path", f"there is no report in {place}", remedy)
     if geometry is not None:
         raise InvalidInputError(
-            "norm",
+            "geometry",
             f"{place.name} is no run, and the norms of reports are those they were made in",
             "Leave it out, or give a run",
         )
-    if (place / "zarr.json").is_file():
-        return {place.name: open_sweep(place).load()}
-    files = [place] if place.is_file() else _files(place)
-    if not files:
-        remedy = "Give the folder of a report, the store of a sweep, or a run of `attractor train`"
-        raise InvalidInputError(argument, f"there is no report in {place}", remedy)
+    if is_sweep:
+        return {"": open_sweep(place).load()}
     return {one.stem: _read(one) for one in files}
 
 
