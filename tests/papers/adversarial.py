@@ -7,6 +7,7 @@ they need not meet the assumptions. ``WITHOUT`` lists what has none, and why.
 from dataclasses import replace
 
 import numpy as np
+import scipy.optimize
 
 from attractor.attention import LinearHead, ReLUHead
 from attractor.files.corpus import CorpusCase
@@ -14,7 +15,10 @@ from attractor.files.head import HeadCase
 from attractor.next_token import Corpus
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
+from attractor.papers.large_prompt.claims.discriminant_saddles import DISCRIMINANT_SADDLES
 from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
+from attractor.papers.large_prompt.discriminant import classes
+from attractor.papers.large_prompt.discriminant_head import head_risk
 from attractor.papers.large_prompt.mixture_data import mixture, noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
@@ -305,6 +309,17 @@ def _tiny_classes(case):
     return HeadCase(case.head, tokens, queries)
 
 
+def _as_likely_as_a_gate_asks(case):
+    """A probability of the label at which heads without values are critical for the drawn gate."""
+
+    def gradient(probability):
+        made = two_classes(probability=probability)
+        (head, *_) = DISCRIMINANT_SADDLES.comparison.wrong(made, 0)
+        return head_risk(classes(made), head).gradient[-1]
+
+    return two_classes(probability=scipy.optimize.brentq(gradient, 0.6, 0.9, xtol=1e-12))
+
+
 def _at_rest(case):
     """A start at the limit of infinite prompts, and prompts as good as infinite."""
     return case.replace(initial_scale=case.task.dimension**0.25, lengths=(10**14,))
@@ -353,6 +368,7 @@ _GROUPS = {
     _opposite_points: "large-prompt/two-head-denoiser",
     _tiny_classes: "large-prompt/bayes-parameters-critical",
     _at_rest: "large-prompt/balance-kept",
+    _as_likely_as_a_gate_asks: "large-prompt/discriminant-saddles",
     lambda case: case.replace(lengths=(2**60,)): "large-prompt/two-heads-beat-one",
     _one_that_counts: "max-margin/no-stationary-point transformers-as-svms/no-stationary-point",
     _repeated: "transformers-as-svms/rank",
@@ -429,6 +445,7 @@ _GROUPS = {
     lambda case: independent(1): "large-prompt/trained-horizon",
     lambda case: independent(5): "large-prompt/parameter-limit",
     lambda case: case.replace(initial_scale=0.1): "large-prompt/initial-scale",
+    lambda case: case.replace(sigma=0.01 * case.sigma): "large-prompt/sub-gaussian-decay",
     lambda case: case.replace(initial_value=finite_prompt_limit(case.task)): (
         "large-prompt/fixed-value-limit"
     ),
@@ -450,12 +467,8 @@ _REASONS = {
         next-token/feed-forward-gradient-without-correction
         next-token/descent-along-own-direction next-token/closed-form
         next-token/closed-form-of-complete-orders""",
-    "the control is of tasks drawn apart, whatever the data": "large-prompt/sub-gaussian-decay",
     "small scores are linear attention on one token less, so that their share is zero": (
         "large-prompt/finite-opposite-heads"
-    ),
-    "the control is at minimizers of the risk, where no second derivative is negative": (
-        "large-prompt/discriminant-saddles"
     ),
     "none is known": """
         mirror-descent/joint-endpoints
