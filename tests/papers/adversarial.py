@@ -19,6 +19,7 @@ from attractor.papers.large_prompt.claims.discriminant_saddles import DISCRIMINA
 from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
 from attractor.papers.large_prompt.discriminant import classes
 from attractor.papers.large_prompt.discriminant_head import head_risk
+from attractor.papers.large_prompt.in_context_data import small
 from attractor.papers.large_prompt.mixture_data import mixture, noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
@@ -325,6 +326,29 @@ def _at_rest(case):
     return case.replace(initial_scale=case.task.dimension**0.25, lengths=(10**14,))
 
 
+def _nothing_held_out(case):
+    """Tasks that risks are taken on with nothing in them: every risk is zero."""
+    kept = (np.arange(len(case.prompts)) % 2 == 0)[:, None]
+    return case.replace(
+        prompts=kept[..., None] * case.prompts,
+        queries=kept * case.queries,
+        labels=kept * case.labels,
+        token_covariance=kept[..., None] * case.token_covariance,
+    )
+
+
+def _ordered_prompts(case):
+    """The tokens of largest label first, so that training moves far on the shortest prompts alone.
+
+    Queries are zero, so that attention is the mean of the tokens.
+    """
+    prompts, length = case.prompts.copy(), case.lengths[-1]
+    order = np.argsort(-prompts[:, :length, -1], axis=1)[..., None]
+    prompts[:, :length] = np.take_along_axis(prompts[:, :length], order, axis=1)
+    labels = 10 * np.abs(case.labels)
+    return case.replace(prompts=prompts, queries=0 * case.queries, labels=labels)
+
+
 _GROUPS = {
     _nearly_twice: """
         max-margin/global-path max-margin/single-sequence-convergence max-margin/global-convergence
@@ -443,9 +467,14 @@ _GROUPS = {
     lambda case: case.replace(lengths=(200, 201)): "large-prompt/linear-attention-test-error",
     lambda case: unequal(): "large-prompt/unbalanced-limit",
     lambda case: independent(1): "large-prompt/trained-horizon",
+    lambda case: independent(1, (3,)): "large-prompt/finite-opposite-heads",
     lambda case: independent(5): "large-prompt/parameter-limit",
     lambda case: case.replace(initial_scale=0.1): "large-prompt/initial-scale",
-    lambda case: case.replace(sigma=0.01 * case.sigma): "large-prompt/sub-gaussian-decay",
+    lambda case: _nothing_held_out(small()): "large-prompt/general-risk-limit",
+    lambda case: _ordered_prompts(small()): "large-prompt/general-trajectory-stability",
+    lambda case: case.replace(initial_scale=1e-12): "large-prompt/trajectory-stability",
+    lambda case: case.replace(lengths=(10**15,)): "large-prompt/risk-falls",
+    lambda case: case.replace(sigma=np.full(8192, 0.2)): "large-prompt/sub-gaussian-decay",
     lambda case: case.replace(initial_value=finite_prompt_limit(case.task)): (
         "large-prompt/fixed-value-limit"
     ),
@@ -467,9 +496,6 @@ _REASONS = {
         next-token/feed-forward-gradient-without-correction
         next-token/descent-along-own-direction next-token/closed-form
         next-token/closed-form-of-complete-orders""",
-    "small scores are linear attention on one token less, so that their share is zero": (
-        "large-prompt/finite-opposite-heads"
-    ),
     "none is known": """
         mirror-descent/joint-endpoints
         next-token/feed-forward-direction-bound next-token/attention-direction-bound
@@ -477,9 +503,7 @@ _REASONS = {
         next-token/margin-of-sign-descent next-token/margin-of-sign-momentum
         next-token/margin-of-adam next-token/excess-loss-rate
         large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
-        large-prompt/one-head-gap large-prompt/general-risk-limit
-        large-prompt/general-trajectory-stability large-prompt/trajectory-stability
-        large-prompt/order-of-predictors large-prompt/risk-falls""",
+        large-prompt/one-head-gap large-prompt/order-of-predictors""",
 }
 WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
 """By name of a claim without adversarial data, why there are none."""
