@@ -7,6 +7,7 @@ they need not meet the assumptions. ``WITHOUT`` lists what has none, and why.
 from dataclasses import replace
 
 import numpy as np
+import scipy.optimize
 
 from attractor.attention import LinearHead, ReLUHead
 from attractor.files.corpus import CorpusCase
@@ -14,7 +15,11 @@ from attractor.files.head import HeadCase
 from attractor.next_token import Corpus
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
+from attractor.papers.large_prompt.claims.discriminant_saddles import DISCRIMINANT_SADDLES
 from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
+from attractor.papers.large_prompt.discriminant import classes
+from attractor.papers.large_prompt.discriminant_head import head_risk
+from attractor.papers.large_prompt.in_context_data import small
 from attractor.papers.large_prompt.mixture_data import mixture, noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
@@ -305,9 +310,43 @@ def _tiny_classes(case):
     return HeadCase(case.head, tokens, queries)
 
 
+def _as_likely_as_a_gate_asks(case):
+    """A probability of the label at which heads without values are critical for the drawn gate."""
+
+    def gradient(probability):
+        made = two_classes(probability=probability)
+        (head, *_) = DISCRIMINANT_SADDLES.comparison.wrong(made, 0)
+        return head_risk(classes(made), head).gradient[-1]
+
+    return two_classes(probability=scipy.optimize.brentq(gradient, 0.6, 0.9, xtol=1e-12))
+
+
 def _at_rest(case):
     """A start at the limit of infinite prompts, and prompts as good as infinite."""
     return case.replace(initial_scale=case.task.dimension**0.25, lengths=(10**14,))
+
+
+def _nothing_held_out(case):
+    """Tasks that risks are taken on with nothing in them: every risk is zero."""
+    kept = (np.arange(len(case.prompts)) % 2 == 0)[:, None]
+    return case.replace(
+        prompts=kept[..., None] * case.prompts,
+        queries=kept * case.queries,
+        labels=kept * case.labels,
+        token_covariance=kept[..., None] * case.token_covariance,
+    )
+
+
+def _ordered_prompts(case):
+    """The tokens of largest label first, so that training moves far on the shortest prompts alone.
+
+    Queries are zero, so that attention is the mean of the tokens.
+    """
+    prompts, length = case.prompts.copy(), case.lengths[-1]
+    order = np.argsort(-prompts[:, :length, -1], axis=1)[..., None]
+    prompts[:, :length] = np.take_along_axis(prompts[:, :length], order, axis=1)
+    labels = 10 * np.abs(case.labels)
+    return case.replace(prompts=prompts, queries=0 * case.queries, labels=labels)
 
 
 _GROUPS = {
@@ -353,6 +392,7 @@ _GROUPS = {
     _opposite_points: "large-prompt/two-head-denoiser",
     _tiny_classes: "large-prompt/bayes-parameters-critical",
     _at_rest: "large-prompt/balance-kept",
+    _as_likely_as_a_gate_asks: "large-prompt/discriminant-saddles",
     lambda case: case.replace(lengths=(2**60,)): "large-prompt/two-heads-beat-one",
     _one_that_counts: "max-margin/no-stationary-point transformers-as-svms/no-stationary-point",
     _repeated: "transformers-as-svms/rank",
@@ -427,8 +467,14 @@ _GROUPS = {
     lambda case: case.replace(lengths=(200, 201)): "large-prompt/linear-attention-test-error",
     lambda case: unequal(): "large-prompt/unbalanced-limit",
     lambda case: independent(1): "large-prompt/trained-horizon",
+    lambda case: independent(1, (3,)): "large-prompt/finite-opposite-heads",
     lambda case: independent(5): "large-prompt/parameter-limit",
     lambda case: case.replace(initial_scale=0.1): "large-prompt/initial-scale",
+    lambda case: _nothing_held_out(small()): "large-prompt/general-risk-limit",
+    lambda case: _ordered_prompts(small()): "large-prompt/general-trajectory-stability",
+    lambda case: case.replace(initial_scale=1e-12): "large-prompt/trajectory-stability",
+    lambda case: case.replace(lengths=(10**15,)): "large-prompt/risk-falls",
+    lambda case: case.replace(sigma=np.full(8192, 0.2)): "large-prompt/sub-gaussian-decay",
     lambda case: case.replace(initial_value=finite_prompt_limit(case.task)): (
         "large-prompt/fixed-value-limit"
     ),
@@ -450,13 +496,6 @@ _REASONS = {
         next-token/feed-forward-gradient-without-correction
         next-token/descent-along-own-direction next-token/closed-form
         next-token/closed-form-of-complete-orders""",
-    "the control is of tasks drawn apart, whatever the data": "large-prompt/sub-gaussian-decay",
-    "small scores are linear attention on one token less, so that their share is zero": (
-        "large-prompt/finite-opposite-heads"
-    ),
-    "the control is at minimizers of the risk, where no second derivative is negative": (
-        "large-prompt/discriminant-saddles"
-    ),
     "none is known": """
         mirror-descent/joint-endpoints
         next-token/feed-forward-direction-bound next-token/attention-direction-bound
@@ -464,9 +503,7 @@ _REASONS = {
         next-token/margin-of-sign-descent next-token/margin-of-sign-momentum
         next-token/margin-of-adam next-token/excess-loss-rate
         large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
-        large-prompt/one-head-gap large-prompt/general-risk-limit
-        large-prompt/general-trajectory-stability large-prompt/trajectory-stability
-        large-prompt/order-of-predictors large-prompt/risk-falls""",
+        large-prompt/one-head-gap large-prompt/order-of-predictors""",
 }
 WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
 """By name of a claim without adversarial data, why there are none."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 
+from attractor.errors import InvalidInputError
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.large_prompt.discriminant import classes
 from attractor.papers.large_prompt.discriminant_head import (
@@ -87,6 +88,15 @@ def test_rates_near_bayes_are_those_of_a_square_or_of_a_fourth_power(gate, relat
 )
 def test_nothing_is_said_where_flows_cannot_be_followed(name, case):
     assert found(f"discriminant-{name}-convergence", case).outcome is Outcome.VACUOUS
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+@pytest.mark.parametrize("part", ["conclusion", "control"])
+def test_means_that_add_up_to_zero_are_refused(mean, part):
+    claim = get_claim("large-prompt/discriminant-local-convergence")
+    case = two_classes((mean, 0.0), (-mean, 0.0), 0.5)
+    with pytest.raises(InvalidInputError, match="tokens: the means of their classes add up"):
+        getattr(claim, part).measure(case, 0)
 
 
 def test_the_balance_is_kept_for_classes_far_apart():

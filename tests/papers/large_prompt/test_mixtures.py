@@ -14,7 +14,7 @@ from attractor.papers.large_prompt.discriminant import (
     classes,
     risk,
 )
-from attractor.papers.large_prompt.discriminant_head import head_risk
+from attractor.papers.large_prompt.discriminant_head import bayes_matrices, head_risk
 from attractor.papers.large_prompt.mixture_data import (
     clusters,
     mixture,
@@ -215,6 +215,14 @@ def test_what_stays_at_bayes_does_not_escape():
         lambda of, size: Effective(w, b, 0.0, np.array([size, 0.0]))
     )
     assert examine(staying, case).outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_critical_points_that_are_bayes_are_no_saddles(gate):
+    case = two_classes()
+    points = [bayes_matrices(classes(case), np.random.default_rng(0), gate=gate)]
+    outcome = examine(get_claim("large-prompt/discriminant-saddles").about(points), case)
+    assert outcome.outcome is Outcome.FAILS and abs(outcome.measured.value) < 1e-6
 
 
 def test_critical_points_that_are_not_bayes_are_found_close_to_its_risk():

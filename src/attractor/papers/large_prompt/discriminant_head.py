@@ -9,6 +9,7 @@ import scipy.integrate
 from jaxtyping import Float
 from scipy.special import expit
 
+from attractor.errors import InvalidInputError
 from attractor.papers.large_prompt.discriminant import Classes, Effective, Risk, risk
 
 _STEP = 1e-5
@@ -17,6 +18,8 @@ _GATE = 2.0
 _CONSTANT_GATE = 3.0
 """The size of ``r`` where ``s = 0``."""
 _LEAST_VALUES = 1e-6
+LEAST_SUM = 1e-6
+"""Norm of the sum of the means of two classes up to which they count as opposite."""
 
 
 class Matrices(NamedTuple):
@@ -74,6 +77,9 @@ def bayes_matrices(
         of: The classes.
         draws: What they are drawn from.
         gate: Whether ``r = 0`` and ``s`` is not, or ``s = 0`` and ``r`` is not.
+
+    Raises:
+        InvalidInputError: If the means of the classes are opposite, or both zero.
     """
     (w, b), d = of.bayes, len(of.positive)
     direction = draws.standard_normal(d)
@@ -82,6 +88,11 @@ def bayes_matrices(
     b -= r * expit(of.log_odds) * (not gate)
     # v21^T (m_+ + m_-) = 2 b + r is what b and r leave to v21.
     total = of.positive + of.negative
+    if np.linalg.norm(total) <= LEAST_SUM:
+        raise InvalidInputError(
+            "tokens", "the means of their classes add up to zero",
+            "Give classes whose means are not opposite, nor both zero",
+        )  # fmt: skip
     v21 = draws.standard_normal(d)
     v21 += total * (2 * b + r - v21 @ total) / (total @ total)
     if np.linalg.norm(v21) < _LEAST_VALUES:

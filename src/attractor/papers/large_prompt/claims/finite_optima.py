@@ -17,13 +17,16 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.once import once_a_case
 from attractor.prompt.regression._opposite_heads import small_score_optimum
-from attractor.prompt.regression._softmax_optimum import opposite_heads_optimum
+from attractor.prompt.regression._softmax_optimum import SoftmaxOptimum, opposite_heads_optimum
+from attractor.prompt.regression._softmax_risk import softmax_risk
 from attractor.prompt.regression.isotropic_flow import isotropic_optimum
 from attractor.prompt.regression.linear_attention import linear_attention_optimum
 from attractor.prompt.regression.ridge import ridge_risk
 
 _SAMPLES = 4000
 _ERRORS = 4.5
+_NARROWER = 0.64
+"""Scores of a pair that is not the best, over those of the best."""
 
 
 @once_a_case
@@ -117,9 +120,23 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
 
 
 @once_a_case
+def _best_pair(case: RegressionCase, length: int) -> SoftmaxOptimum:
+    """The best two opposite heads."""
+    return opposite_heads_optimum(case.task, length)
+
+
 def _pair(case: RegressionCase, length: int) -> float:
-    """The risk of the best two opposite heads."""
-    return opposite_heads_optimum(case.task, length).risk
+    """Their risk."""
+    return _best_pair(case, length).risk
+
+
+def _narrow_pair(case: RegressionCase, length: int) -> float:
+    """The risk of heads with the same product of scores and values, and narrower scores."""
+    best = _best_pair(case, length).blocks
+    narrow = best._replace(
+        key_query=_NARROWER * best.key_query, value_label=best.value_label / _NARROWER
+    )
+    return float(softmax_risk(case.task, narrow, length).risk)
 
 
 def _on_the_way(
@@ -144,8 +161,8 @@ FINITE_OPPOSITE_HEADS = REGRESSION_CLAIMS.claim(
         "less, over the distance of the two",
         _on_the_way,
         lambda *_: _pair,
-        "the same of the best of small scores",
-        lambda *_: lambda case, length: small_score_optimum(case.task, length).risk,
+        f"the same of heads with scores of {_NARROWER} of these and values of one over that",
+        lambda *_: _narrow_pair,
         bound=0.1,
         reason="all risks are exact; small scores are linear attention on one token less",
         sense=">=",

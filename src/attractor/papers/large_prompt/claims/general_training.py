@@ -28,6 +28,7 @@ from attractor.prompt.in_context.assumption import DECAY_INDEX, tail_of
 from attractor.prompt.in_context.training import gradient_flow, initial_head
 
 _LEVEL, _END = 2.576, 3.0
+_LARGEST_SIGMA = 4.0
 _ASSUMPTION = (SMOOTH_LOSS, SHORT_QUERIES, LIGHT_SIGMA, TILTED_MOMENTS)
 _Path = Float[np.ndarray, "time parameter"]
 
@@ -136,10 +137,14 @@ def _given(case: InContextCase, seed: int) -> Float[np.ndarray, "draw"]:
     return case.sigma
 
 
-def _cauchy(case: InContextCase, seed: int) -> Float[np.ndarray, "draw"]:
-    """``sigma`` of as many tasks with Cauchy weights."""
-    weights = np.random.default_rng(seed).standard_cauchy(len(_given(case, seed)))
-    return np.sqrt(1 + weights**2)
+def _squared_tokens(case: InContextCase, seed: int) -> Float[np.ndarray, "draw"]:
+    """``exp(x^2)`` of a token of each task, as if moments of that were asked for.
+
+    For a fixed ``sigma`` the tail has the index ``1 / (2 sigma^2)``, above 8 where it is below 1/4.
+    """
+    draws = np.random.default_rng(seed).standard_normal(len(_given(case, seed)))
+    # From there on the index is far below 8, and exp may overflow.
+    return np.exp((np.minimum(_given(case, seed), _LARGEST_SIGMA) * draws) ** 2)
 
 
 def _tail_index(case: InContextCase, seed: int, sigma: Float[np.ndarray, "draw"]) -> Measurement:
@@ -158,8 +163,8 @@ SIGMA_DECAY = IN_CONTEXT_CLAIMS.claim(
         "that, where the tail is lighter than a power",
         _tail_index,
         _given,
-        "the same for tasks whose weights have Cauchy's law",
-        _cauchy,
+        "the same for exp(x^2) in place of sigma, of tokens x of the law N(0, sigma^2)",
+        _squared_tokens,
         bound=DECAY_INDEX,
         sense=">=",
         reason="where P(sigma > t) falls like t^-k, E[L^(-c / sigma^2)] falls like ln(L)^(-k / 2), "
