@@ -37,7 +37,8 @@ class CompiledPrograms:
 
         def noted(*given, **named):
             key = get_key(*given, **named)
-            self.keys[self.room].add(key)
+            if self.room:  # some are compiled where modules of tests are imported
+                self.keys[self.room].add(key)
             return key
 
         compilation_cache.get_cache_key = noted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.process
+import platform
 import subprocess
 
 import pytest
@@ -13,6 +14,7 @@ class StartedProcesses:
 
     def __init__(self) -> None:
         """Watches the two ways in which tests and the library start processes."""
+        platform.processor()  # libraries ask for it; it asks the system, once
         self.started: list[str] = []
         for owner, name in (
             (subprocess.Popen, "__init__"),

@@ -55,10 +55,11 @@ def test_the_example_can_be_run(load):
 PLANS = sorted((Path(__file__).parents[2] / "examples" / "sweeps").glob("*.toml"))
 
 
-def test_the_sweeps_of_the_selection_map_are_understood():
+def test_the_sweeps_of_the_selection_map_are_understood(monkeypatch):
+    monkeypatch.syspath_prepend(PLANS[0].parent)
     script = runpy.run_path(str(PLANS[0].with_name("selection_map.py")))
     sweeps = script["sweeps"]()
-    assert len(sweeps) == 12
+    assert len(sweeps) == 26
     for grid, experiment in sweeps.values():
         experiment.check_grid(grid)
 
