@@ -14,7 +14,7 @@ demo: $(VENV)/installed  ## run the main job on real data and say where the repo
 	$(BIN)/attractor demo --out report
 
 test: $(VENV)/installed  ## run the test suite, but for the tiers below
-	$(PYTEST) --numprocesses 2 --dist worksteal -m 'not processes and not long and $(UNIT)'
+	$(PYTEST) --within-budget --numprocesses 2 --dist worksteal -m 'not processes and not long and $(UNIT)'
 
 test-changed: $(VENV)/installed  ## run the tests that the changes since BASE can reach
 	$(BIN)/python -m tools.changed_tests --base $(BASE) | \

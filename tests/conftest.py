@@ -88,10 +88,15 @@ def pytest_addoption(parser):
         action="store_true",
         help="a skip for want of a package is a failure; the Makefile installs what tests import",
     )
+    parser.addoption(
+        "--within-budget",
+        action="store_true",
+        help="fail where a room compiles more programs than it may: for a run of `make test`",
+    )
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(CompiledPrograms())
+    config.pluginmanager.register(CompiledPrograms(held=config.getoption("--within-budget")))
     config.pluginmanager.register(StartedProcesses())
 
 

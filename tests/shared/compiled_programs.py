@@ -13,7 +13,31 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-BUDGET: dict[str, int] = {}
+BUDGET = {
+    "analysis": 300,
+    "attention": 480,
+    "audit": 10,
+    "cli": 60,
+    "datasets": 40,
+    "docs": 120,
+    "explorer": 40,
+    "files": 60,
+    "fuzzing": 30,
+    "geometry": 800,
+    "models": 180,
+    "monitor": 20,
+    "next_token": 80,
+    "papers": 90,
+    "plots": 10,
+    "prompt": 500,
+    "records": 60,
+    "report": 20,
+    "sweeps": 50,
+    "tokens": 5,
+    "tools": 10,
+    "top level": 50,
+    "training": 2700,
+}
 """Different programs that the tests of a folder may ask for in one run of ``make test``.
 
 How the tests are shared out changes nothing: a program that several of them ask for counts once.
@@ -23,8 +47,13 @@ How the tests are shared out changes nothing: a program that several of them ask
 class CompiledPrograms:
     """A plugin: notes the key of every program that is asked for, by the room of its test."""
 
-    def __init__(self) -> None:
-        """Starts with no room."""
+    def __init__(self, *, held: bool) -> None:
+        """Starts with no room.
+
+        Args:
+            held: Whether rooms are held to their budgets, which are those of `make test`.
+        """
+        self.held = held
         self.keys: dict[str, set[str]] = defaultdict(set)
         self.room = ""
         if version("jax").startswith("0.10."):  # what tells programs apart is no public name
@@ -60,7 +89,7 @@ class CompiledPrograms:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["programs"] = {room: sorted(keys) for room, keys in self.keys.items()}
-        elif self.beyond():
+        elif self.held and self.beyond():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def beyond(self) -> dict[str, int]:
@@ -75,7 +104,7 @@ class CompiledPrograms:
         )
         if counts:
             terminalreporter.write_line(f"programs compiled: {counts}")
-        for room, count in self.beyond().items():
+        for room, count in self.beyond().items() if self.held else ():
             terminalreporter.write_line(
                 f"tests/{room} compiled {count} programs, {BUDGET.get(room, 0)} at most: use sizes "
                 f"from sizes.py, or raise the budget in {Path(__file__).relative_to(TESTS.parent)}",
