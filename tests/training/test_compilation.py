@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sizes import CROWDED, ONE_ROW, SMALLEST, USUAL, drawn
 
 import attractor as at
 from attractor.attention.losses import get_loss
 from attractor.attention.multi_head import get_parameterization
-from attractor.datasets import unit_tokens
 from attractor.training import compilation, release_compiled
 from attractor.training.attention_training import AttentionTraining
 
@@ -94,7 +94,7 @@ def test_no_option_brings_optimizations_back_that_the_user_left_out(monkeypatch)
 
 @pytest.mark.usefixtures("optimized")  # before others have programs to lose
 def test_what_was_released_compiles_again_to_the_same_numbers():
-    tokens, head = unit_tokens(3, 4, 5, seeds=[1])
+    tokens, head = drawn(USUAL)
     before = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
     release_compiled()
     again = at.train(tokens, head, at.gradient_descent(0.1), steps=5)
@@ -157,8 +157,8 @@ def compiles_nothing():
 
 def test_runs_whose_programs_were_let_go_in_between_have_the_same_bits(two_kept):
     runs = []
-    for size in (3, 4, 5, 3):
-        tokens, head = unit_tokens(2, 3, size, seeds=[1])
+    for size in (USUAL, ONE_ROW, SMALLEST, USUAL):
+        tokens, head = drawn(size)
         runs.append(at.train(tokens, head, at.gradient_descent(0.1), steps=5))
     assert runs[0].data.identical(runs[3].data)
 
@@ -167,8 +167,8 @@ def test_programs_level_off_over_shapes_of_data(monkeypatch):
     monkeypatch.setattr(compilation, "_kept", collections.OrderedDict())
     monkeypatch.setattr(compilation, "_MOST_KEPT", 4)  # those of one run
     client, counts = jax.local_devices()[0].client, []
-    for d in (2, 3, 4):
-        tokens, head = unit_tokens(2, 3, d, seeds=[1])
+    for size in (USUAL, ONE_ROW, CROWDED):
+        tokens, head = drawn(size)
         at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=2)
         counts.append(len(client.live_executables()))
     assert max(counts) == counts[0] and len(compilation._kept) == 4
@@ -177,7 +177,6 @@ def test_programs_level_off_over_shapes_of_data(monkeypatch):
 SHAPES = """
 import itertools, sys
 import attractor as at
-from attractor.datasets import unit_tokens
 
 for n, T, d in itertools.islice(itertools.product(range(1, 6), range(2, 6), range(2, 7)), 100):
     tokens, head = unit_tokens(n, T, d, seeds=range(2))
@@ -200,8 +199,8 @@ def test_a_hundred_shapes_stay_below_a_bound_of_memory():
 @pytest.mark.usefixtures("optimized")  # as above
 def test_a_trial_is_begun_by_the_program_of_a_block_and_random_starts_share_one(compiled):
     release_compiled()
-    for dimension in (3, 4):
-        tokens, head = unit_tokens(2, 3, dimension, seeds=[1])
+    for size in (USUAL, CROWDED):
+        tokens, head = drawn(size)
         at.train(tokens, head, at.gradient_descent(0.1), steps=1)
     names = [name for name in compiled() if "_started" in name or "_moved" in name]
     assert sorted(names) == ["jit(_moved)", "jit(_started)", "jit(_started)"]

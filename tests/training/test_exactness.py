@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from sizes import WIDE, drawn
 
 from attractor.analysis import directional_bregman_divergence
 from attractor.attention import (
@@ -104,7 +105,7 @@ class CountsIncreases(AttentionTraining):
 
 
 def loss_increases(p, learning_rate, steps, data_sets):
-    tokens, head = unit_tokens(6, 8, 10, seeds=range(1, data_sets + 1))
+    tokens, head = drawn(WIDE._replace(instances=data_sets))
     optimizer = mirror_descent(learning_rate, p=p, normalize=False)
     training = CountsIncreases(get_parameterization("W"), get_loss("logistic"), optimizer)
     trials = Trials(training, optimizer, tokens, head, None, seeds=1, seed=0, dtype="float64")
@@ -167,7 +168,7 @@ def divergences(tokens, matrices, p):
 
 
 def both_runs(p, recorded, data_sets):
-    tokens, head = unit_tokens(6, 8, 10, seeds=range(1, data_sets + 1))
+    tokens, head = drawn(WIDE._replace(instances=data_sets))
     start = np.random.default_rng(0).normal(size=(data_sets, 10, 10))
     run = train(
         tokens, head, mirror_descent(0.1, p=p), steps=recorded[-1], initial=start, record=recorded

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.parameterization import KeyQueryFactors
@@ -27,7 +28,7 @@ DEPENDENT = [at.sign_descent(0.01), at.sign_momentum(0.01), at.lion(0.01), at.ad
 
 @pytest.fixture(scope="module")
 def data():
-    return at.datasets.unit_tokens(3, 4, 5, seeds=[1, 2])
+    return drawn(USUAL)
 
 
 def matrices(data, optimizer, steps, gauge):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError
 
 STEP = at.normalized_gradient_descent(0.1)
@@ -13,7 +13,7 @@ SCALES = [0.01, 0.3, 1.0]
 
 @pytest.fixture(scope="module")
 def data():
-    return unit_tokens(3, 4, 5, seeds=[1, 2])
+    return drawn(USUAL)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.errors import InvalidInputError
@@ -29,7 +30,7 @@ OPTIMIZERS = [
 
 @pytest.fixture(scope="module")
 def data():
-    return at.datasets.unit_tokens(3, 4, 4, seeds=2)
+    return drawn(USUAL)
 
 
 def differences(one, several):
@@ -71,7 +72,8 @@ def test_one_head_is_what_there_was_by_every_optimizer(data, name, optimizer):
 
 
 def starts(data, heads=2):
-    return np.random.default_rng(0).uniform(-0.5, 0.5, (2, 1, heads, 4, 4))
+    shape = (USUAL.instances, 1, heads, USUAL.d, USUAL.d)
+    return np.random.default_rng(0).uniform(-0.5, 0.5, shape)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_what_has_no_meaning_for_several_heads_is_refused(data):
         at.train(tokens, [head] * 3, at.gradient_descent(1.0), steps=1, **several)
     with pytest.raises(InvalidInputError, match="2 prediction heads, but one attention head"):
         at.train(tokens, [head] * 2, at.gradient_descent(1.0), steps=1)
-    zero = {"K": np.zeros((2, 4, 4)), "Q": np.zeros((2, 4, 4))}
+    zero = {"K": np.zeros((2, USUAL.d, USUAL.d)), "Q": np.zeros((2, USUAL.d, USUAL.d))}
     zero["K"][0] = 1
     with pytest.raises(InvalidInputError, match="saddle"):
         at.train(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.scaled import Scaled
@@ -28,7 +29,7 @@ def double():
 
 @pytest.fixture(scope="module")
 def data():
-    return at.datasets.unit_tokens(2, 3, 3, seeds=2)
+    return drawn(USUAL)
 
 
 def tree(seed, like=PARAMETERS):

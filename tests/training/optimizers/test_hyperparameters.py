@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import optax
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError
 from attractor.training import optimizers
 
@@ -55,7 +55,7 @@ STRUCTURE = {
 
 @pytest.fixture(scope="module")
 def data():
-    return unit_tokens(3, 4, 5, seeds=[1, 2])
+    return drawn(USUAL)
 
 
 def made(name, **settings):

@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import optax
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.scaled import Scaled
-from attractor.datasets import unit_tokens
 from attractor.errors import InvalidInputError, TrialStatus
 from attractor.precision import double_precision
 from attractor.training import Trajectory, optimizers
@@ -200,7 +200,7 @@ def test_steps_are_those_of_a_plain_loop_near_and_far(name):
 
 @pytest.fixture(scope="module")
 def data():
-    return unit_tokens(3, 4, 5, seeds=[1, 2])
+    return drawn(USUAL)
 
 
 def ngd(*numbers, **settings):

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -25,44 +27,73 @@ def double():
         yield
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def direction(optimizer, gradient):
     """What a step of length one goes against."""
     updates, _ = optimizer.update(gradient, optimizer.init(gradient), gradient)
     return jax.tree.map(lambda leaf: -leaf, updates)
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _first_step(optimizer, mantissas, log_scales, W):
+    gradient = jax.tree.map(Scaled, mantissas, log_scales)
+    return optimizer.step(gradient, optimizer.init(W), W)[0], optimizer.log_time_step(gradient)
+
+
+def first_step(optimizer, gradient, W):
+    """Where the first step leads, and the logarithm of its time."""
+    mantissas = {name: leaf.mantissa for name, leaf in gradient.items()}
+    log_scales = {name: leaf.log_scale for name, leaf in gradient.items()}
+    return _first_step(optimizer, mantissas, log_scales, W)
+
+
+@jax.jit  # one program for all: each by itself would compile every operation
+def steps(G):
+    """A step of length 0.5 in every geometry."""
+    optimizers = [steepest_descent(0.5, geometry) for geometry in GEOMETRIES]
+    return [optimizer.update(G, optimizer.init(None))[0] for optimizer in optimizers]
+
+
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=repr)
 def test_no_step_of_the_length_gains_more(geometry):
     optimizer = steepest_descent(0.5, geometry)
-    rng = np.random.default_rng(0)
-    G = rng.normal(size=(3, 4))
-    updates, _ = optimizer.update(jnp.asarray(G), optimizer.init(None))
-    step = np.asarray(updates)
+    G = np.random.default_rng(0).normal(size=(3, 4))
+    step = np.asarray(steps(G)[GEOMETRIES.index(geometry)])
     assert geometry.norm(step) == pytest.approx(0.5, rel=1e-12)
     assert (G * step).sum() == pytest.approx(-0.5 * geometry.dual_norm(G), rel=1e-12)
     assert optimizer.geometry == geometry
 
 
-@pytest.mark.parametrize(
-    "geometry",
-    ["l_1", "l_1.5", "l_8", "l_inf", "spectral", "nuclear", "schatten_1.5", "schatten_4"],
-)
+TIMED = ["l_1", "l_1.5", "l_8", "l_inf", "spectral", "nuclear", "schatten_1.5", "schatten_4"]
+
+
+@jax.jit
+def log_times(G, log_scale):
+    """Of each geometry: a gradient's time, that of a zero one, and that of two arrays."""
+    found = {}
+    for geometry in TIMED:
+        optimizer = steepest_descent(0.5, geometry)
+        shape = G.shape if optimizer.by_entry else ()
+        gradient = {"W": Scaled(G, jnp.full(shape, log_scale))}
+        zero = {"W": Scaled(jnp.zeros((3, 4)), jnp.full(shape, -jnp.inf))}
+        two = gradient | {"v": Scaled(jnp.ones((3, 4)), jnp.full(shape, log_scale))}
+        found[geometry] = [optimizer.log_time_step(each) for each in (gradient, zero, two)]
+    return found
+
+
+@pytest.mark.parametrize("geometry", TIMED)
 @pytest.mark.parametrize("log_scale", [0.0, -5000.0, 5000.0])
 def test_the_time_of_a_step_is_by_the_dual_norm(geometry, log_scale):
-    optimizer = steepest_descent(0.5, geometry)
     G = np.random.default_rng(1).normal(size=(3, 4))
-    shape = G.shape if optimizer.by_entry else ()
-    gradient = {"W": Scaled(jnp.asarray(G), jnp.full(shape, log_scale))}
-    wanted = np.log(0.5 / optimizer.geometry.dual_norm(G)) - log_scale
-    assert float(optimizer.log_time_step(gradient)) == pytest.approx(wanted, rel=1e-14)
-    zero = {"W": Scaled(jnp.zeros((3, 4)), jnp.full(shape, -jnp.inf))}
-    assert optimizer.log_time_step(zero) == -jnp.inf
-    two = gradient | {"v": Scaled(jnp.ones((3, 4)), jnp.full(shape, log_scale))}
+    found, of_zero, of_two = log_times(G, log_scale)[geometry]
+    wanted = np.log(0.5 / get_geometry(geometry).dual_norm(G)) - log_scale
+    assert float(found) == pytest.approx(wanted, rel=1e-14)
+    assert of_zero == -jnp.inf
     if geometry == "l_inf":  # signs are one direction for all arrays together
         wanted = np.log(0.5 / (np.abs(G).sum() + 12)) - log_scale
-        assert float(optimizer.log_time_step(two)) == pytest.approx(wanted, rel=1e-14)
+        assert float(of_two) == pytest.approx(wanted, rel=1e-14)
     else:
-        assert np.isnan(optimizer.log_time_step(two))
+        assert np.isnan(of_two)
 
 
 @pytest.mark.parametrize("geometry", ["spectral", "nuclear", "schatten_3"])
@@ -92,8 +123,7 @@ def test_signs_are_exact_whatever_the_magnitudes():
         "v": Scaled(jnp.array([-7.0]), jnp.array([-2000.0])),
     }
     W = {"W": jnp.zeros((2, 3)), "v": jnp.zeros(1)}
-    optimizer = sign_descent(0.25)
-    moved, _ = optimizer.step(gradient, optimizer.init(W), W)
+    moved, _ = first_step(sign_descent(0.25), gradient, W)
     np.testing.assert_array_equal(moved["W"], [[-0.25, 0.25, 0], [0.25, -0.25, 0.25]])
     np.testing.assert_array_equal(moved["v"], [0.25])
 
@@ -117,11 +147,10 @@ def test_greedy_descent_compares_arrays_in_their_true_magnitudes():
         "v": Scaled(jnp.array([1e-3]), jnp.asarray(-2000.0)),
     }
     W = {"W": jnp.zeros((1, 2)), "v": jnp.zeros(1)}
-    optimizer = greedy_coordinate_descent(0.5)
-    moved, _ = optimizer.step(gradient, optimizer.init(W), W)
+    moved, log_time = first_step(greedy_coordinate_descent(0.5), gradient, W)
     assert (moved["W"] == 0).all() and moved["v"].item() == -0.5
     wanted = np.log(0.5) + 2000 - np.log(1e-3)
-    assert float(optimizer.log_time_step(gradient)) == pytest.approx(wanted, rel=1e-15)
+    assert float(log_time) == pytest.approx(wanted, rel=1e-15)
 
 
 @settings(max_examples=30, deadline=None)
@@ -131,11 +160,10 @@ def test_roots_see_entries_far_below_the_largest(p, seed, depth):
     rng = np.random.default_rng(seed)
     mantissa, log_scale = rng.normal(size=(3, 4)), -depth * rng.random((3, 4))
     mantissa[1, 2] = 0
-    optimizer = steepest_descent(1.0, Lp(p))
     with double_precision():
         gradient = {"W": Scaled(jnp.asarray(mantissa), jnp.asarray(log_scale))}
         W = {"W": jnp.zeros((3, 4))}
-        moved = np.asarray(optimizer.step(gradient, optimizer.init(W), W)[0]["W"])
+        moved = np.asarray(first_step(steepest_descent(1.0, Lp(p)), gradient, W)[0]["W"])
     with mpmath.workdps(40):
         power = 1 / (mpmath.mpf(p) - 1)
         entries = [
@@ -203,7 +231,8 @@ def test_newton_schulz_is_the_iteration_of_muon():
         stock = contrib.scale_by_muon(
             beta=0.0, nesterov=False, eps=0.0, weight_dimension_numbers=numbers
         )
-        wanted, _ = stock.update({"W": gradient}, stock.init({"W": gradient}), {"W": gradient})
+        state = stock.init({"W": gradient})
+        wanted, _ = jax.jit(stock.update)({"W": gradient}, state, {"W": gradient})
         np.testing.assert_allclose(found, wanted["W"], rtol=1e-9, atol=1e-10)
         assert np.linalg.svdvals(np.asarray(found)).min() > 0.5
         tiny = direction(spectral_descent(1.0, method="newton-schulz"), 1e-200 * gradient)
@@ -238,14 +267,15 @@ def test_blocks_whose_gradients_differ_beyond_floating_point_keep_their_steps(na
     log_scale[3, 2] -= 900
     optimizer = steepest_descent(1.0, geometry)
 
-    @jax.jit  # in one program in place of a hundred
+    @jax.jit
     def compiled(G, log_scale):
-        return direction(optimizer, {"W": Scaled(G, log_scale)})["W"]
+        gradient = {"W": Scaled(G, log_scale)}
+        return optimizer.update(gradient, optimizer.init(gradient), gradient)[0]["W"]
 
     found = compiled(G, log_scale)
     wanted = geometry.steepest_descent_direction(G)
     if isinstance(geometry, BlockSum):  # the one that gains most, however far apart the scales
         wanted = BlockMaximum(*geometry.blocks).steepest_descent_direction(G)
         wanted[3:] = 0
-    np.testing.assert_allclose(found, wanted, atol=1e-15, rtol=1e-13)
+    np.testing.assert_allclose(-found, wanted, atol=1e-15, rtol=1e-13)
     assert not compiled(np.zeros((7, 5)), np.full((7, 5), -np.inf)).any()
