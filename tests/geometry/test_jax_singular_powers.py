@@ -61,6 +61,7 @@ def test_hard_matrices_are_exact_to_rounding(exponent):
         np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-14 * max(1, np.abs(wanted).max()))
 
 
+@pytest.mark.long
 def test_sums_of_cubes_are_exact_to_rounding():
     W = hard_matrices()
     W = W / np.where((size := np.abs(W).max((1, 2), keepdims=True)) > 0, size, 1)
@@ -83,6 +84,7 @@ def test_the_steepest_direction_of_schatten_1_5_has_norm_one_and_the_dual_norm_a
     assert not norm.steepest_descent_direction(np.zeros((3, 2))).any()
 
 
+@pytest.mark.long
 def test_a_matrix_has_the_same_bits_whatever_lies_beside_it():
     W = hard_matrices()[:, :7]
     low = W[[4, 6, 6, 4]]

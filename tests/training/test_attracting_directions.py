@@ -1,6 +1,7 @@
 """Which directions attract: the locally optimal ones, and no others."""
 
 import numpy as np
+import pytest
 
 from attractor.attention import LinearHead
 from attractor.geometry import Frobenius
@@ -9,6 +10,7 @@ from attractor.selection import Selection
 from attractor.training import normalized_gradient_descent, train
 
 
+@pytest.mark.long
 def test_training_leaves_every_direction_that_is_not_locally_optimal(unit_tokens):
     """Started exactly on the ray of a feasible selection, at two distances from zero."""
     tokens, head = unit_tokens(100)

@@ -155,6 +155,7 @@ def compiles_nothing():
     assert compiled == []
 
 
+@pytest.mark.long
 def test_runs_whose_programs_were_let_go_in_between_have_the_same_bits(two_kept):
     runs = []
     for size in (USUAL, ONE_ROW, SMALLEST, USUAL):

@@ -57,6 +57,7 @@ def mantissa(W, head, rows):
     return scaled_gradient(AttentionMatrix(), Logistic(), W, head, rows).attention.mantissa
 
 
+@pytest.mark.long
 def test_the_gradient_is_exact_along_a_run_to_a_gap_of_two_thousand():
     tokens, head = unit_tokens(4, 5, 6, seeds=[3])
     run = train(
@@ -115,6 +116,7 @@ def loss_increases(p, learning_rate, steps, data_sets):
     return int(records.series["increases"][:, 1].sum())
 
 
+@pytest.mark.long
 def test_the_loss_never_rises_under_raw_mirror_descent():
     assert loss_increases(1.75, 0.1, 2000, 3) == 0
 
@@ -178,6 +180,7 @@ def both_runs(p, recorded, data_sets):
     return divergences(tokens, plain, p), divergences(tokens, [run.W(k)[:, 0] for k in recorded], p)
 
 
+@pytest.mark.long
 def test_the_plain_kernel_stalls_where_ours_goes_on():
     runs = both_runs(1.75, [500, 1500, 3000], 6)
     plain, ours = (np.median(divergence, axis=1) for divergence in runs)

@@ -46,6 +46,7 @@ def apart(one, other):
     return np.linalg.norm(one - other, axis=(-2, -1)) / np.linalg.norm(one, axis=(-2, -1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", INDEPENDENT, ids=repr)
 def test_a_thousand_steps_do_not_depend_on_it(data, optimizer):
     plain, turned = (matrices(data, optimizer, 1000, gauge) for gauge in (0, GAUGE))
@@ -53,6 +54,7 @@ def test_a_thousand_steps_do_not_depend_on_it(data, optimizer):
     assert apart(plain, turned).max() < 1e-10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", DEPENDENT, ids=repr)
 def test_the_first_step_depends_on_it(data, optimizer):
     plain, turned = (matrices(data, optimizer, 1, gauge) for gauge in (0, GAUGE))

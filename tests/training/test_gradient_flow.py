@@ -85,6 +85,7 @@ def by_radau():
     return follow
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", ["explicit", "implicit"])
 def test_the_flow_of_the_matrix_is_that_of_another_solver(rng, solver, by_radau):
     tokens, head = random_tokens(rng)
@@ -98,6 +99,7 @@ def test_the_flow_of_the_matrix_is_that_of_another_solver(rng, solver, by_radau)
         assert error < (1e-8 if solver == "explicit" else 1e-7)
 
 
+@pytest.mark.long
 def test_the_flow_of_the_factors_is_that_of_another_solver(rng):
     tokens, head = random_tokens(rng)
     run = gradient_flow(tokens, head, time=1000.0, record=TIMES, parameterization="KQ")
@@ -116,6 +118,7 @@ def test_the_flow_of_the_factors_is_that_of_another_solver(rng):
     np.testing.assert_allclose(flat, other.y.T, atol=1e-8)
 
 
+@pytest.mark.long
 def test_time_is_right_far_past_saturation():
     tokens, head = one_direction()
     start = np.zeros((3, 2))
@@ -147,6 +150,7 @@ def test_small_steps_of_gradient_descent_follow_the_flow(rng):
     assert errors[1] < 1e-3 and errors[1] / errors[0] == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.long
 def test_small_normalized_steps_follow_it_far_past_saturation(far):
     tokens, head, run = far
     recorded = range(0, 8001, 50)
@@ -165,6 +169,7 @@ def test_small_normalized_steps_follow_it_far_past_saturation(far):
             assert abs(late - run.data["log_time"].to_numpy()[instance, 0, position]) < 0.5
 
 
+@pytest.mark.long
 def test_factors_stay_in_balance_and_the_monitor_can_tell(rng):
     tokens, head = random_tokens(rng)
     given = {"norm": 50.0, "record": RADII[:4], "parameterization": "KQ"}
@@ -232,6 +237,7 @@ def test_rescaled_data_have_a_rescaled_flow(rng):
     np.testing.assert_allclose(other.W() * scale, run.W(), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_rows_in_balance_are_stiff_and_do_not_stop_the_others():
     tokens, head = in_balance()
     start = np.zeros((3, 2))
@@ -257,6 +263,7 @@ def test_rows_in_balance_end_where_their_gradient_is_lost_in_rounding():
     assert 25 < far.data["log_time"][0, 0, -1] < 40
 
 
+@pytest.mark.long
 def test_a_trial_at_rest_and_one_that_begins_beyond_the_norm():
     tokens, head = one_direction()
     still = Tokens(
@@ -288,6 +295,7 @@ def test_it_is_saved_and_read_like_any_trajectory(rng, tmp_path):
     assert "gradient flow" in str(again) and "last radius" in str(again)
 
 
+@pytest.mark.long
 def test_default_records_begin_at_the_start_and_end_at_the_end(rng):
     tokens, head = random_tokens(rng)
     run = gradient_flow(tokens[:1], LinearHead(head.weight[:1]), time=1e300, weights="last")

@@ -86,6 +86,7 @@ def test_a_sequence_for_a_prompt_vector_is_the_vector(data):
         at.train(tokens, head, STEP, steps=1, initial=[0.1, 0.2], parameterization="p")
 
 
+@pytest.mark.long
 def test_flows_start_from_it(data):
     tokens, head = data
     several = at.gradient_flow(tokens, head, time=1.0, initial=[0.1, 1.0], record=[1.0])

@@ -54,6 +54,7 @@ def same_bits(data, optimizer, name, of_one, **options):
     assert runs[0].geometry == runs[1].geometry
 
 
+@pytest.mark.long
 def test_one_head_is_what_there_was_to_the_last_bit(data):
     same_bits(data, at.normalized_gradient_descent(0.1), "W", "1 x W")
     same_bits(data, at.joined(at.sign_descent(0.1)), "KQ", "1 x KQ")
@@ -76,6 +77,7 @@ def starts(data, heads=2):
     return np.random.default_rng(0).uniform(-0.5, 0.5, shape)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "optimizer", [at.gradient_descent(1.0), at.spectral_descent(0.05)], ids=["gd", "spectral"]
 )
@@ -123,6 +125,7 @@ def test_the_norm_that_all_heads_descend_is_known_where_it_is_that_of_one_matrix
     assert of(at.joined(at.steepest_descent(0.1, "l_3"))) == at.Lp(3)
 
 
+@pytest.mark.long
 def test_a_run_of_several_heads_is_recorded_saved_and_found_again(data, tmp_path):
     tokens, head = data
     heads = [head, at.LinearHead(-head.weight)]

@@ -57,6 +57,7 @@ def test_initial_factors_are_asked_for_by_name(unit_tokens):
         train(tokens, head, STEP, steps=1, parameterization=KeyQuery(2), initial=given)
 
 
+@pytest.mark.long
 def test_a_prompt_is_the_matrix_of_tokens_made_for_it(unit_tokens):
     tokens, head = unit_tokens(3)
     weights = np.random.default_rng(0).normal(size=(10, 4))
@@ -71,6 +72,7 @@ def test_a_prompt_is_the_matrix_of_tokens_made_for_it(unit_tokens):
     assert prompt.data["p"].dims == ("instance", "seed", "step", "row")
 
 
+@pytest.mark.long
 def test_joint_descent_is_descent_on_both(unit_tokens):
     tokens, head = unit_tokens(1)
     x, z, y = tokens.keys[0], tokens.queries[0, :, 0], tokens.labels[0, :, 0]
@@ -112,6 +114,7 @@ def test_joint_descent_leaves_the_head_at_zero():
     np.testing.assert_allclose(run.data["norm"].isel(step=-1).item(), 200, atol=1)
 
 
+@pytest.mark.long
 def test_joint_runs_are_saved_and_read_again(unit_tokens, tmp_path):
     run = train(*unit_tokens(2), STEP, steps=30, parameterization=Joint(KeyQuery(2)))
     run.save(tmp_path / "run.nc")

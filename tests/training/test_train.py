@@ -25,6 +25,7 @@ def status_of(run):
     return run.data["status"].to_numpy()
 
 
+@pytest.mark.long
 def test_a_trial_alone_is_the_trial_of_a_batch_to_the_last_bit(unit_tokens):
     tokens, head = unit_tokens(100)
     together = train(tokens, head, STEP, steps=300)
@@ -279,6 +280,7 @@ def test_a_loss_that_is_undefined_ends_training(unit_tokens, loss):
     assert np.isfinite(run.W()).all()
 
 
+@pytest.mark.long
 def test_heads_and_keys_whose_squares_overflow_are_trained(unit_tokens):
     tokens, head = unit_tokens(1)
     zero = np.zeros((tokens.key_dimension, tokens.query_dimension))

@@ -30,6 +30,7 @@ def run(data, folder=None, *, optimizer=OPTIMIZER, steps=100, **options):
     return train(*data, optimizer, steps=steps, checkpoint=folder, **options)
 
 
+@pytest.mark.long
 def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkeypatch):
     """In the midst of an epoch, too: its order follows from the step."""
     data, batches = unit_tokens(10), {"batch_size": 2, "batch_order": "shuffled"}

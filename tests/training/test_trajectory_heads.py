@@ -62,6 +62,7 @@ def test_a_head_comes_back_as_it_was(run, rng, tmp_path, build):
     assert Trajectory.load(path, head).head is head
 
 
+@pytest.mark.long
 def test_a_module_leaves_its_arrays_and_comes_back_when_given(run, rng, tmp_path):
     path = saved_with(run, ModuleHead(module(), 5), tmp_path / "run.nc")
     assert Trajectory.load(path).head is None

@@ -29,6 +29,7 @@ def data(repeated):
     return Tokens(keys, queries, labels, weights=TIMES), head
 
 
+@pytest.mark.long
 def test_weights_count_as_repetitions():
     weighted, repeated = (
         train(*data(times), sign_descent(0.1), steps=20, initial=np.eye(3))

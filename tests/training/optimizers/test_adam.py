@@ -58,6 +58,7 @@ def exact_steps(mantissas, logs, learning_rate, b1, b2, corrected=True):
         return np.array(found, dtype=float)
 
 
+@pytest.mark.long
 def test_gradients_of_every_magnitude_entry_by_entry():
     """Up by e^1000 and down by e^-1000 in a step; one entry starts late, one never."""
     random = np.random.default_rng(0)

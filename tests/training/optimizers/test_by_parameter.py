@@ -44,6 +44,7 @@ def scaled(gradient, *logs):
     return structure.unflatten([Scaled(leaf, jnp.full(leaf.shape, log)) for leaf, log in pairs])
 
 
+@pytest.mark.long
 def test_each_part_takes_its_own_steps_at_every_magnitude():
     """Two steps, the second e^-2000 smaller; the parts read gradients in different ways."""
     own = {
@@ -85,6 +86,7 @@ def test_in_a_loop_of_optax_it_is_optax_partition():
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.long
 def test_numbers_of_the_parts_are_axes_and_data(data):
     hybrid = by_parameter({"W": at.muon([0.01, 0.1], 0.5)}, "adam:b1=0.5,learning_rate=0.2")
     assert hybrid.axes == {"W_learning_rate": (0.01, 0.1)}
@@ -103,6 +105,7 @@ def test_numbers_of_the_parts_are_axes_and_data(data):
     assert np.isnan(alone.data["log_time"]).all() and alone.geometry == "not known"
 
 
+@pytest.mark.long
 def test_factors_are_called_as_their_arrays(data):
     """The same for both factors is the optimizer itself, as it treats arrays apart."""
     parts = {"K": at.spectral_descent(0.1), "Q": at.spectral_descent(0.1)}

@@ -156,6 +156,7 @@ def by_halves(K, Q, G):
     return half(Q, G @ Q), half(K, G.T @ K)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "width", "update"), [("exact", 5, by_lyapunov), ("split", 2, by_halves)]
 )
@@ -172,6 +173,7 @@ def test_training_is_a_plain_loop(method, width, update):
     assert run.geometry == ("spectral" if method == "exact" else "not known")
 
 
+@pytest.mark.long
 def test_it_is_exact_where_gradients_are_beyond_floating_point():
     """Along a matrix with gaps in the thousands, beside mpmath."""
     tokens, head = at.datasets.unit_tokens(2, 3, 3, seeds=[1])

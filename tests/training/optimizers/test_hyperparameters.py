@@ -91,6 +91,7 @@ def test_several_values_give_the_bits_of_single_runs(name, data, compiled):
     assert len(compiled()) == count
 
 
+@pytest.mark.long
 def test_thirty_learning_rates_from_ten_starts_compile_once(data, compiled):
     tokens, head = data
     rates = np.geomspace(1e-3, 1, 30)
@@ -104,6 +105,7 @@ def test_thirty_learning_rates_from_ten_starts_compile_once(data, compiled):
         assert together.sel(learning_rate=rate).data.identical(run.data)
 
 
+@pytest.mark.long
 def test_no_value_of_a_hyperparameter_but_zero_compiles_anew(data, compiled):
     tokens, head = data
     at.train(tokens, head, at.adam(0.1, 0.8, 0.95, weight_decay=0.1), steps=6)

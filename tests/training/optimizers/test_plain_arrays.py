@@ -74,6 +74,7 @@ def check(spelling, dtype):
         assert apart.max() <= 2 * STEPS * unit * size, name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spelling", DECOMPOSING)
 def test_half_precision_gives_the_steps_of_double_rounded_to_it(spelling):
     check(spelling, jnp.bfloat16)

@@ -208,6 +208,7 @@ def ngd(*numbers, **settings):
     return at.normalized_gradient_descent(rate, **settings)
 
 
+@pytest.mark.long
 def test_rates_and_exponents_side_by_side_compile_once(data, compiled, tmp_path):
     tokens, head = data
     settings = {"steps": 12, "seeds": 2, "record": range(13)}
@@ -235,6 +236,7 @@ def test_rates_and_exponents_side_by_side_compile_once(data, compiled, tmp_path)
     assert loaded.data.identical(together.data) and loaded.settings == together.settings
 
 
+@pytest.mark.long
 def test_weight_decay_ends_at_a_step(data, compiled):
     tokens, head = data
 

@@ -54,6 +54,7 @@ def lowest_slope(keys, radius, head_radius):
     return np.tan(angle)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ratio", "published"),
     (

@@ -21,6 +21,7 @@ def path_around(token, opening, radii):
     return local_path(TOKENS, HEAD, solution, opening, radii=radii, parameterization="p").data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opening", (0.004, pytest.param(0.001, marks=pytest.mark.slow), 3.1e-4))
 def test_the_path_tends_to_a_locally_optimal_direction_from_inside_a_small_cone(opening):
     data = path_around(1, opening, (20, 50, 100))

@@ -2,12 +2,15 @@
 
 import numpy as np
 import prompt_examples as examples
+import pytest
 
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.margin import MarginProblem, solve, solve_several
 from attractor.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import regularization_path
+
+pytestmark = pytest.mark.long
 
 RADII = (1, 2, 5, 10, 20, 50, 100)
 ONE = (examples.ONE_SEQUENCE, examples.EQUAL_SCORES)

@@ -38,6 +38,7 @@ def tiny():
     return tokens, LinearHead(rng.normal(size=2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "geometry", [pytest.param(g, marks=() if g in NORMS[:3] else SLOW, id=repr(g)) for g in NORMS]
 )
@@ -75,6 +76,7 @@ def path(unit_tokens):
     )
 
 
+@pytest.mark.long
 def test_the_direction_tends_to_the_margin_solution_as_published(path):
     verdict = verify(path, selection="reached at end")
     assert verdict.axis == "radius"
@@ -125,6 +127,7 @@ def test_a_tolerance_out_of_reach_is_said(unit_tokens):
     np.testing.assert_array_equal(run.data["status"], expected)
 
 
+@pytest.mark.long
 def test_without_a_margin_solution_the_minimum_lies_inside_the_ball():
     # The best token lies between two others, so that no W is better than W = 0.
     keys = np.array([[[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]])
@@ -146,6 +149,7 @@ def test_where_all_tokens_score_the_same_the_path_rests_at_zero():
     np.testing.assert_array_equal(run.data["log_excess"], -np.inf)
 
 
+@pytest.mark.long
 def test_a_local_path_leads_to_the_tokens_selected():
     tokens, head = examples.scored(examples.ONE_SEQUENCE, examples.UNEQUAL_SCORES)
     chosen = Selection.from_index(tokens, [1])
