@@ -167,8 +167,8 @@ def _parts(argument: str, given: Any) -> dict[str, xr.Dataset]:
     if several and len(given):
         return {str(name): _parts(argument, one)[""] for name, one in given.items()}
     data = given if isinstance(given, xr.Dataset) else getattr(given, "data", None)
-    if not isinstance(data, xr.Dataset) and hasattr(given, "to_xarray"):
-        data = given.to_xarray()
+    if not isinstance(data, xr.Dataset) and (made_of := getattr(given, "to_xarray", None)):
+        data = made_of()
     if not isinstance(data, xr.Dataset):
         remedy = "Give an xarray Dataset, a pandas DataFrame, or a result that holds one"
         raise InvalidInputError(argument, f"it is a {type(given).__name__}", remedy)
