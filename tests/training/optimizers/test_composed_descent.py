@@ -1,5 +1,7 @@
 """Spectral descent of the product of keys and queries, beside convex programs, loops and mpmath."""
 
+import functools
+
 import cvxpy
 import jax
 import mpmath
@@ -30,14 +32,18 @@ def draw(seed, d, e, width):
     return tuple(rng.normal(size=shape) for shape in ((d, width), (e, width), (d, e)))
 
 
-def step(method, K, Q, G, rate=1.0):
-    """The step of both factors, as a loop of one's own takes it."""
+@functools.partial(jax.jit, static_argnums=(0, 1))  # or every operation is a program
+def compiled_step(method, rate, K, Q, G):
     optimizer = at.composed_spectral_descent(rate, method=method)
     factors = KeyQueryFactors(K, Q)
     slopes = KeyQueryFactors(G @ Q, G.T @ K)
-    state = optimizer.init(factors)
-    updates, _ = optimizer.update(slopes, state, factors, matrix_gradient=G)
-    return np.asarray(updates.K), np.asarray(updates.Q)
+    updates, _ = optimizer.update(slopes, optimizer.init(factors), factors, matrix_gradient=G)
+    return updates.K, updates.Q
+
+
+def step(method, K, Q, G, rate=1.0):
+    """The step of both factors, as a loop of one's own takes it."""
+    return tuple(map(np.asarray, compiled_step(method, rate, K, Q, G)))
 
 
 def decrease(K, Q, G, dK, dQ):
