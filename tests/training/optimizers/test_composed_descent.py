@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.parameterization import KeyQueryFactors, Parameters
@@ -166,6 +167,7 @@ def by_halves(K, Q, G):
     ("method", "width", "update"), [("exact", 5, by_lyapunov), ("split", 2, by_halves)]
 )
 def test_training_is_a_plain_loop(method, width, update):
+    # More rows than dimensions: the gradient has full rank, and one steepest direction.
     tokens, head = at.datasets.unit_tokens(6, 4, 5, seeds=[1])
     rule = at.composed_spectral_descent(0.02, method=method)
     run = at.train(
@@ -213,7 +215,7 @@ def test_it_is_exact_where_gradients_are_beyond_floating_point():
 
 @pytest.mark.parametrize("layer", ["W", "p", "(v, KQ)", at.KeyQuery(2)], ids=str)
 def test_what_it_cannot_train_is_refused(layer):
-    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=[1])
+    tokens, head = drawn(USUAL)
     with pytest.raises(InvalidInputError, match=r"keys and queries|width of 5") as refused:
         at.train(tokens, head, at.composed_spectral_descent(0.1), steps=1, parameterization=layer)
     assert refused.value.argument == "parameterization"
