@@ -44,7 +44,22 @@ def scaled(gradient, *logs):
     return structure.unflatten([Scaled(leaf, jnp.full(leaf.shape, log)) for leaf, log in pairs])
 
 
-@pytest.mark.long
+def compiled_step(optimizer):
+    """Its step as one program: called as it is, it compiles every operation."""
+
+    @jax.jit
+    def step(mantissas, log_scales, memory, parameters, further):
+        gradient = jax.tree.map(Scaled, mantissas, log_scales)
+        return optimizer.step(gradient, memory, parameters, **further)
+
+    def take(gradient, memory, parameters, **further):
+        mantissas = jax.tree.map(lambda leaf: leaf.mantissa, gradient)
+        log_scales = jax.tree.map(lambda leaf: leaf.log_scale, gradient)
+        return step(mantissas, log_scales, memory, parameters, further)
+
+    return take
+
+
 def test_each_part_takes_its_own_steps_at_every_magnitude():
     """Two steps, the second e^-2000 smaller; the parts read gradients in different ways."""
     own = {
@@ -58,14 +73,15 @@ def test_each_part_takes_its_own_steps_at_every_magnitude():
     found, alone = tree(0), tree(0)
     memory = hybrid.init(found)
     memories = {name: own[name].init({name: leaf}) for name, leaf in alone.items()}
+    step, steps = compiled_step(hybrid), {name: compiled_step(each) for name, each in own.items()}
     for number, log in enumerate([(-5000.0, 3.0, 8.0, -4000.0), (-7000.0, 1.0, 7.0, -6000.0)]):
         gradient = scaled(tree(1 + number), *log)
-        found, memory = hybrid.step(gradient, memory, found)
+        found, memory = step(gradient, memory, found)
         for name, optimizer in own.items():
             seen = {name: gradient[name]}
             if not optimizer.by_entry:
                 seen = jax.tree.map(lambda leaf: Scaled(leaf.mantissa, leaf.log_scale.max()), seen)
-            moved, memories[name] = optimizer.step(seen, memories[name], {name: alone[name]})
+            moved, memories[name] = steps[name](seen, memories[name], {name: alone[name]})
             alone[name] = moved[name]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13), found, alone)
 
@@ -78,10 +94,11 @@ def test_in_a_loop_of_optax_it_is_optax_partition():
     )
     found, expected = tree(0), tree(0)
     mine, other = hybrid.init(found), theirs.init(expected)
+    step, their_step = jax.jit(hybrid.update), jax.jit(theirs.update)
     for seed in (1, 2):
-        update, mine = hybrid.update(tree(seed), mine, found)
+        update, mine = step(tree(seed), mine, found)
         found = optax.apply_updates(found, update)
-        update, other = theirs.update(tree(seed), other, expected)
+        update, other = their_step(tree(seed), other, expected)
         expected = optax.apply_updates(expected, update)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
@@ -119,8 +136,10 @@ def test_what_a_part_needs_is_handed_over_to_it_alone():
     hybrid = by_parameter({"K": polyak_step()}, at.sign_descent(0.1))
     assert hybrid.needs == {"log_excess"} and by_parameter({"K": polyak_step()}).needs
     gradient, start = scaled(tree(1), 0.0, 0.0, 0.0, 0.0), tree(0)
-    found, _ = hybrid.step(gradient, hybrid.init(start), start, log_excess=jnp.asarray(1.0))
-    alone, _ = polyak_step().step(
+    found, _ = compiled_step(hybrid)(
+        gradient, hybrid.init(start), start, log_excess=jnp.asarray(1.0)
+    )
+    alone, _ = compiled_step(polyak_step())(
         {"K": gradient["K"]}, polyak_step().init({"K": start["K"]}), {"K": start["K"]},
         log_excess=jnp.asarray(1.0),
     )  # fmt: skip

@@ -1,11 +1,14 @@
 """Spectral descent of the product of keys and queries, beside convex programs, loops and mpmath."""
 
+import functools
+
 import cvxpy
 import jax
 import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.parameterization import KeyQueryFactors, Parameters
@@ -30,14 +33,18 @@ def draw(seed, d, e, width):
     return tuple(rng.normal(size=shape) for shape in ((d, width), (e, width), (d, e)))
 
 
-def step(method, K, Q, G, rate=1.0):
-    """The step of both factors, as a loop of one's own takes it."""
+@functools.partial(jax.jit, static_argnums=(0, 1))  # or every operation is a program
+def compiled_step(method, rate, K, Q, G):
     optimizer = at.composed_spectral_descent(rate, method=method)
     factors = KeyQueryFactors(K, Q)
     slopes = KeyQueryFactors(G @ Q, G.T @ K)
-    state = optimizer.init(factors)
-    updates, _ = optimizer.update(slopes, state, factors, matrix_gradient=G)
-    return np.asarray(updates.K), np.asarray(updates.Q)
+    updates, _ = optimizer.update(slopes, optimizer.init(factors), factors, matrix_gradient=G)
+    return updates.K, updates.Q
+
+
+def step(method, K, Q, G, rate=1.0):
+    """The step of both factors, as a loop of one's own takes it."""
+    return tuple(map(np.asarray, compiled_step(method, rate, K, Q, G)))
 
 
 def decrease(K, Q, G, dK, dQ):
@@ -161,6 +168,7 @@ def by_halves(K, Q, G):
     ("method", "width", "update"), [("exact", 5, by_lyapunov), ("split", 2, by_halves)]
 )
 def test_training_is_a_plain_loop(method, width, update):
+    # More rows than dimensions: the gradient has full rank, and one steepest direction.
     tokens, head = at.datasets.unit_tokens(6, 4, 5, seeds=[1])
     rule = at.composed_spectral_descent(0.02, method=method)
     run = at.train(
@@ -209,7 +217,7 @@ def test_it_is_exact_where_gradients_are_beyond_floating_point():
 
 @pytest.mark.parametrize("layer", ["W", "p", "(v, KQ)", at.KeyQuery(2)], ids=str)
 def test_what_it_cannot_train_is_refused(layer):
-    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=[1])
+    tokens, head = drawn(USUAL)
     with pytest.raises(InvalidInputError, match=r"keys and queries|width of 5") as refused:
         at.train(tokens, head, at.composed_spectral_descent(0.1), steps=1, parameterization=layer)
     assert refused.value.argument == "parameterization"
