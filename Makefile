@@ -16,9 +16,9 @@ demo: $(VENV)/installed  ## run the main job on real data and say where the repo
 test: $(VENV)/installed  ## run the test suite, but for the tiers below
 	$(PYTEST) --within-budget --numprocesses 2 --dist worksteal -m 'not processes and not long and $(UNIT)'
 
-test-changed: $(VENV)/installed  ## run the tests that the changes since BASE can reach
-	$(BIN)/python -m tools.changed_tests --base $(BASE) | \
-	  xargs -r $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m 'not slow and not browser'
+test-changed: $(VENV)/installed  ## run those of the suite that the changes since BASE can reach
+	$(BIN)/python -m tools.changed_tests --base $(BASE) | xargs -r $(BIN)/python -m pytest \
+	  --numprocesses 2 --dist worksteal -m 'not processes and not long and not slow and not browser'
 
 test-all: test test-processes test-long test-torch  ## run all tiers, but for hours of runs at a paper's size
 
