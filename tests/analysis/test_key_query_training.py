@@ -33,6 +33,7 @@ def test_decay_ends_nearer_to_the_solution_by_correlation(verdicts):
     assert correlation[0.0] == pytest.approx(0.978, abs=0.006)
 
 
+@pytest.mark.long
 def test_decay_ends_farther_from_the_solution_by_margin_ratio(verdicts):
     ratio = {decay: float(one.margin_ratio.mean()) for decay, one in verdicts.items()}
     assert ratio[2.2e-16] == pytest.approx(0.93, abs=0.01)

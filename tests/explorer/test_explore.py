@@ -46,6 +46,7 @@ def test_training_is_that_of_the_tokens_given(deep):
         explorer.train(2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["KQ", "(v, p)"])
 def test_factors_and_heads_are_trained_from_where_they_start(what):
     rng = np.random.default_rng(1)

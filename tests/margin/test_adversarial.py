@@ -47,6 +47,7 @@ def test_every_answer_is_proved(answers):
             assert claim["kind"] == "lower bound" or claim["gap"] > 1e-9
 
 
+@pytest.mark.long
 def test_both_kinds_of_answers_occur(answers):
     states = collections.Counter((kind, status) for kind, _, status, _, _ in answers)
     assert states["contradictory", Status.INFEASIBLE] == 5 * len(GEOMETRIES)

@@ -103,6 +103,7 @@ def alone():
     return functools.partial(solve, methods=[solve_ill_conditioned])
 
 
+@pytest.mark.long
 @curved
 @pytest.mark.parametrize(
     "seeds",

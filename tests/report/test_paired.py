@@ -44,6 +44,7 @@ def test_trials_on_the_same_data_are_paired(rng):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("together", [True, False])
 def test_intervals_hold_as_often_as_they_say(rng, together):
     """Of two laws with medians 0 and 1, of which neither is normal."""

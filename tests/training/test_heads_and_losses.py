@@ -39,6 +39,7 @@ def huber(prediction, target):
     return jnp.where(error < 1, error**2 / 2, error - 0.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("head", "loss", "labels"),
     [

@@ -223,6 +223,7 @@ LAWS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LAWS)
 def test_sampled_prompts_agree(name):
     law, queries = LAWS[name], np.stack([0.6 * QUERY, 0.2 * QUERY])

@@ -28,6 +28,7 @@ def noisy():
     return risk_transfer(TASKS["noisy"], (8, 64), (0, 1, 10), tasks=256, held_out=512)
 
 
+@pytest.mark.long
 def test_infinite_prompts_are_trained_as_the_exact_flow_says():
     """On tasks and queries whose moments are those of their law, the risk is the exact one."""
     corners = math.sqrt(2) * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], dtype=float)

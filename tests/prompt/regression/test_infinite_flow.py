@@ -31,6 +31,7 @@ def test_balanced_starts_end_at_the_trained_head(correlated, flow, scale):
     assert path.risk[-1] < 1e-24
 
 
+@pytest.mark.long
 def test_times_to_small_risks(flow):
     times = [flow.time_to_risk(risk) for risk in (1e-1, 1e-2, 1e-4, 1e-8)]
     np.testing.assert_allclose(times, [4.83, 9.93, 20.28, 40.44], atol=0.01)

@@ -25,6 +25,7 @@ def exact_risk(d, length, noise, a, b):
     return masses @ (squares + radii**2) / math.gamma(d / 2) / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("d", "length", "b", "product", "risk"),
     [

@@ -76,6 +76,7 @@ def test_least_error_against_simulated_prompts(simulate):
     assert squares.mean() + task.query_noise + 4 * error < 0.199
 
 
+@pytest.mark.long
 def test_no_head_nearby_and_no_start_is_better(best):
     rng = np.random.default_rng(0)
     for _ in range(4):
@@ -161,6 +162,7 @@ def test_two_opposite_heads_on_long_prompts_are_linear_attention_with_a_token_le
     assert best.risk == pytest.approx(small_score_optimum(task, 400).risk, rel=1e-4)
 
 
+@pytest.mark.long
 def test_no_opposite_heads_nearby_are_better():
     task = RegressionTask(np.array([[1.0, 0.4], [0.4, 0.7]]), np.diag([0.5, 1.0]))
     best = opposite_heads_optimum(task, 6)  # of the length above, whose tables are kept

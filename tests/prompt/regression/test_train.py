@@ -98,6 +98,7 @@ def test_risk_of_softmax_is_measured_on_prompts_held_out():
     assert float(found["infinite_risk"]) == pytest.approx(float(infinite_risk(TASK, blocks)))
 
 
+@pytest.mark.long
 def test_seeds_are_runs_of_their_own_and_repeat(tmp_path):
     settings = {"steps": 6, "record": [0, 3, 6], **FINITE}
     both = train_in_context(TASK, seeds=2, seed=4, checkpoint=tmp_path / "run", **settings)

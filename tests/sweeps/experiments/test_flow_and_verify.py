@@ -36,6 +36,7 @@ def test_measures_are_those_of_the_flow_at_each_time(followed):
     assert {array.shape for array in followed.values()} == {(3, 2, 3)}
 
 
+@pytest.mark.long
 def test_small_steps_follow_the_flow_and_large_ones_do_not(followed):
     """The time of gradient descent is the sum of its steps: routes of one time agree."""
     given = {"optimizer": "gradient descent", "initial_scale": 6.0, **SIZE}
