@@ -14,33 +14,35 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 BUDGET = {
-    "analysis": 285,
-    "attention": 480,
-    "audit": 10,
-    "cli": 55,
-    "datasets": 35,
-    "docs": 115,
-    "explorer": 30,
-    "files": 55,
-    "fuzzing": 20,
-    "geometry": 295,
-    "models": 180,
-    "monitor": 15,
-    "next_token": 75,
-    "papers": 85,
-    "plots": 5,
-    "prompt": 510,
-    "records": 60,
-    "report": 15,
-    "sweeps": 40,
-    "tokens": 2,
-    "tools": 5,
-    "top level": 45,
-    "training": 2200,
+    "analysis": 300,
+    "attention": 500,
+    "audit": 20,
+    "cli": 70,
+    "datasets": 50,
+    "docs": 120,
+    "explorer": 50,
+    "files": 70,
+    "fuzzing": 40,
+    "geometry": 310,
+    "models": 190,
+    "monitor": 30,
+    "next_token": 90,
+    "papers": 90,
+    "plots": 20,
+    "prompt": 530,
+    "records": 70,
+    "report": 30,
+    "sweeps": 60,
+    "tokens": 20,
+    "tools": 20,
+    "top level": 60,
+    "training": 2310,
 }
 """Different programs that the tests of a folder may ask for in one run of ``make test``.
 
-How the tests are shared out changes nothing: a program that several of them ask for counts once.
+A program that several tests of a room ask for counts once. One that a test of another room had
+compiled before in the same process is not asked for again, so counts depend a little on how tests
+are shared out: budgets are what was counted and a seventh, or 15 programs, more.
 """
 
 
