@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sizes import MANY, drawn
 
 import attractor as at
 from attractor.analysis import curves
@@ -134,7 +135,7 @@ def test_one_solution_for_all_is_the_same_as_one_for_each():
 
 
 def test_a_wrong_row_of_one_data_set_among_many_is_found():
-    data = unit_tokens(3, 4, 6, seeds=range(6))
+    data = drawn(MANY)
     run = at.train(*data, STEP, steps=5)
     keys = data[0].keys.copy()
     keys[4, 1] *= 2

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from sizes import MANY, drawn
 
 import attractor as at
 from attractor.analysis.finite_minimum import AT_REST, BESIDE
@@ -130,7 +131,7 @@ def test_minima_of_random_data_are_minima(prompts):
 
 @pytest.mark.parametrize("factor", [1, 30, 1000])
 def test_runs_that_diverge_are_compared_however_slow(factor):
-    tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=range(6))
+    tokens, head = drawn(MANY)
     start = at.train(tokens, head, at.normalized_gradient_descent(0.1), steps=300).W()
     slow = at.gradient_descent(1e-6)
     verdict = at.verify(at.train(tokens, head, slow, steps=3, initial=factor * start[:, 0]))
