@@ -35,7 +35,8 @@ class StartedProcesses:
         report = yield
         if call.when == "teardown":
             started, self.started = self.started, []
-            if started and report.passed and not item.get_closest_marker("processes"):
+            marked = any(map(item.get_closest_marker, ("processes", "torch")))  # tiers, both
+            if started and report.passed and not marked:
                 report.outcome = "failed"
                 report.longrepr = f"started {started[0]}: mark it with pytest.mark.processes"
         return report

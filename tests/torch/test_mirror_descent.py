@@ -377,6 +377,7 @@ def test_it_can_be_tried_on_exact_gradients():
 def test_a_decay_of_the_weights_is_refused():
     with pytest.raises(InvalidInputError, match=r"^weight_decay: .*dual_weight_decay"):
         MirrorDescent([{"params": model(), "weight_decay": 0.2}], 0.1)
+    assert MirrorDescent([{"params": model(), "weight_decay": 0.0}], 0.1).param_groups
 
 
 def test_defaults_are_those_of_the_optax_optimizer():

@@ -98,7 +98,7 @@ class MirrorDescent(WideStateOptimizer):
         super()._check_settings(group)
         check_mirror_exponent(group["p"])
         check_flag("normalize", group["normalize"])
-        if "weight_decay" in group:
+        if group.get("weight_decay"):  # training loops give groups that are not to decay a zero
             raise InvalidInputError(
                 "weight_decay", "mirror descent lets Y decay, not W", "Give dual_weight_decay"
             )
