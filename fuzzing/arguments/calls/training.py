@@ -88,7 +88,11 @@ def _optimizers() -> Iterator[Call]:
     yield Call(at.declare, **wrapped, blames={"hyperparameters": "transformation"})
     yield Call(at.with_rescaled_state, **wrapped)
     yield Call(
-        at.get_optimizer, name="sign descent", learning_rate=0.1, blames={"name": "optimizer"}
+        at.get_optimizer,
+        name="sign descent",
+        learning_rate=0.1,
+        takes=TAKES,
+        blames={"name": "optimizer"},
     )
 
 
