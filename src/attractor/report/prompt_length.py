@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
@@ -17,9 +18,10 @@ from attractor.storage import save_netcdf
 ERRORS = FigureFile(
     "error_by_length",
     "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
-    "length, along the scores and of the whole output. Green, where the law of the tokens is "
-    "another one: over prompts of that law, toward its own limit.",
+    "length, along the scores and of the whole output.",
 )
+OF_LAW = " Green: over prompts of the law itself, toward its own limit."
+"""What the caption adds where that is known."""
 
 
 def write_prompt_length_report(
@@ -59,7 +61,9 @@ def write_prompt_length_report(
         ]
         header, *rows = table(found)
         figure = found.plot(error=error)
-        picture = report.picture(ERRORS, figure, description(figure))
+        caption = ERRORS.caption + OF_LAW * (found.law_errors is not None)
+        shown = dataclasses.replace(ERRORS, caption=caption)
+        picture = report.picture(shown, figure, description(figure))
         report.sections.append(
             Section(
                 "Tokens by error, and errors by length", table=Table(header, rows), figure=picture
