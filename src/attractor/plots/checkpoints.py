@@ -76,9 +76,9 @@ def checkpoint_figure(data: xr.Dataset) -> Figure:
             frame = framed(int(layer), int(head), narrow=side < 0.4)
             frame.set_edgecolor(COLORS["black"])  # cells are orange or blue
             row[1].add_patch(frame)
-    frame = {"fill": False, "edgecolor": COLORS["black"], "linewidth": 1.8}
+    outline = {"fill": False, "edgecolor": COLORS["black"], "linewidth": 1.8}
     handles = [
-        Patch(**frame, label="beyond the draws of all heads together"),
+        Patch(**outline, label="beyond the draws of all heads together"),
         Patch(facecolor=UNKNOWN, label="not asked"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)

@@ -91,9 +91,10 @@ def write_digits_report(
     header = ("n", "feasible", "patch", "all patches", "margin ratio", "correlation")
     table = Table(header, rows, caption=_CAPTION)
     with report_folder(directory, title, source, summary, "demo", provenance=provenance) as report:
-        for one, result in zip(sizes, results, strict=True):
-            write_verdict_data(report.place, result.verdict, f"_n{one['n']}")
-        runs = {f"n = {one.summary()['n']}": one.verdict.data for one in results}
+        verdicts = {one["n"]: result.verdict for one, result in zip(sizes, results, strict=True)}
+        for n, verdict in verdicts.items():
+            write_verdict_data(report.place, verdict, f"_n{n}")
+        runs = {f"n = {n}": verdict.data for n, verdict in verdicts.items()}
         report.findings += summary["findings"]
         report.sections += [
             Section("Which patches attention ends on", figure=_patches(report, results)),

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from typing import Any
 
+from attractor import plots
 from attractor.plots.description import description
 from attractor.prompt.length import PromptLength
 from attractor.prompt.length.result import TITLE
@@ -54,13 +55,14 @@ def write_prompt_length_report(
     with report_folder(
         directory, TITLE, source, numbers, "prompt-length", provenance=provenance
     ) as report:
-        save_netcdf(found.to_xarray(), report.place / "prompt_length.nc")
+        data = found.to_xarray()
+        save_netcdf(data, report.place / "prompt_length.nc")
         report.findings += findings
         report.findings += [
             f"{name[0].upper()}{name[1:]}: {value}." for name, value in facts(found)
         ]
         header, *rows = table(found)
-        figure = found.plot(error=error)
+        figure = plots.error_by_length_figure(data, error=error)
         caption = ERRORS.caption + OF_LAW * (found.law_errors is not None)
         shown = dataclasses.replace(ERRORS, caption=caption)
         picture = report.picture(shown, figure, description(figure))
