@@ -18,9 +18,8 @@ import torch
 import transformers
 
 import attractor as at
-from attractor.audit import Null
-from attractor.progress import progress_bar
-from attractor.torch import capture_heads
+from attractor.heads import Null, capture_heads
+from attractor.support.progress import progress_bar
 from benchmarks.audit_turned_heads import share
 
 MODELS, DRAWS, ALPHA = 200, 39, 0.05

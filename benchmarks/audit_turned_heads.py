@@ -18,10 +18,10 @@ import numpy as np
 from scipy.stats import binomtest
 
 import attractor as at
-from attractor.audit import Captured, Null
-from attractor.audit.nulls import draw_maps
-from attractor.audit.rows import BY_MASK, content_tokens, head_rows, sink_count
-from attractor.progress import progress_bar
+from attractor.heads import Captured, Null
+from attractor.heads.captured.rows import BY_MASK, content_tokens, head_rows, sink_count
+from attractor.heads.statistics.nulls import draw_maps
+from attractor.support.progress import progress_bar
 
 AUDITS, DRAWS, ALPHA = 20, 39, 0.05
 
@@ -51,7 +51,7 @@ def turned(captured: Captured, seed: int) -> Captured:
 
 def main(file: Path) -> None:
     """Prints the table."""
-    captured = at.audit.load_captured(file)
+    captured = at.heads.load_captured(file)
     heads, audits = [], []
     with progress_bar("audits", AUDITS, lines_every=30) as advance:
         for seed in range(AUDITS):

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.stats import binomtest
 
 import attractor as at
-from attractor.audit import Captured, Projections
-from attractor.audit.margin_solution import problem_of
-from attractor.audit.trained_matrix import trained_factors
-from attractor.progress import progress_bar
+from attractor.heads import Captured, Projections
+from attractor.heads.audit.margin_solution import problem_of
+from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.support.progress import progress_bar
 
 DRAWS, ALPHA = 19, 0.05
 AUDITS, TRAINED = 200, 8

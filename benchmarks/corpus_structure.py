@@ -27,7 +27,7 @@ ROUNDS = 7
 @cache
 def corpus(size: str):
     """Sentences of tokens that are as frequent as words are, and of any length to ``LENGTH``."""
-    from attractor.next_token import Corpus
+    from attractor.corpora import Corpus
 
     count, vocabulary, context_length = SIZES[size]
     random = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def corpus(size: str):
 
 def ours(size: str) -> tuple:
     """Collocation, orders and token-priority graphs as sorted arrays."""
-    from attractor.next_token import collocation, partial_orders, token_priority_graphs
+    from attractor.corpora import collocation, partial_orders, token_priority_graphs
 
     found = collocation(corpus(size))
     return found, partial_orders(corpus(size), found), token_priority_graphs(corpus(size))
@@ -88,7 +88,7 @@ def plain(size: str) -> tuple[dict, dict, dict]:
 
 def our_components(size: str, graphs) -> np.ndarray:
     """Components of every query, from the edges."""
-    from attractor.next_token import QueryGraphs
+    from attractor.corpora import QueryGraphs
 
     return QueryGraphs(graphs.edges, graphs.vocabulary).components
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from attractor.attention import Parameters, get_loss, get_parameterization
 from attractor.attention.scaled import Scaled
-from attractor.errors import TrialStatus
+from attractor.support.errors import TrialStatus
 from attractor.training import loop
 from attractor.training.attention_training import AttentionTraining
-from attractor.training.trials import Trials
+from attractor.training.programs.trials import Trials
 from benchmarks.experiments import EXPERIMENTS, Run, data, optimizer
 from benchmarks.machine import Worker, machine, seconds, spread, versions
 

@@ -24,9 +24,9 @@ METHODS = {
 def serve_methods() -> None:
     """Times each method on problems built and scaled beforehand; prints seconds and worst gap."""
     import attractor as at
-    from attractor.blas import single_blas_thread
-    from attractor.margin.certificate import certify_scaled
-    from attractor.margin.scaling import ScaledConstraints
+    from attractor.margin.batching.scaling import ScaledConstraints
+    from attractor.margin.certificates.certificate import certify_scaled
+    from attractor.support.blas import single_blas_thread
 
     data = unit_gaussian(INSTANCES, SEQUENCES, LENGTH, DIMENSION)
     problems = at.MarginProblem.from_selection(*data)

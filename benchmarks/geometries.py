@@ -60,7 +60,7 @@ def serve_peer(name: str, size: str, *, tight: bool) -> None:
     """Solves a sample by cvxpy; prints seconds an instance, and the sample's worst gap."""
     import attractor as at
     from attractor.geometry import get_geometry
-    from attractor.margin.certificate import certify
+    from attractor.margin.certificates.certificate import certify
 
     tokens, selection = unit_gaussian(*SIZES[size])
     geometry = get_geometry(name)

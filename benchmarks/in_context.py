@@ -32,7 +32,7 @@ SHOWN = {
 
 def ours(attention: str, draw: str, length: float, steps: int) -> None:
     """Trains for some steps; nothing is measured but both ends."""
-    from attractor.prompt.regression import RegressionTask, train_in_context
+    from attractor.prompts.regression import RegressionTask, train_in_context
 
     train_in_context(
         _task(RegressionTask),
@@ -96,8 +96,8 @@ def generators() -> list[Callable[[], object]]:
     import jax.numpy as jnp
     import numpy as np
 
-    from attractor.precision import double_precision
-    from attractor.prompt.regression.drawing import token_normals
+    from attractor.prompts.regression.drawing import token_normals
+    from attractor.support.precision import double_precision
 
     numbers = np.random.Generator(np.random.SFC64(0))
     kept = np.empty((BATCH, ENTRIES, LENGTHS[-1]), np.float32)

@@ -66,11 +66,11 @@ async def beat(dask_worker: Any) -> None:
 
 def measure(client: Any, watched: dict[str, list[psutil.Process]], count: int) -> None:
     """Computes chunks, and prints what each part of them cost."""
-    from attractor.sweeps import Experiment, Grid
-    from attractor.sweeps.dispatch import Dispatcher, Patience
-    from attractor.sweeps.experiment import source_of
-    from attractor.sweeps.layout import Layout
-    from attractor.sweeps.work import Job, this_process
+    from attractor.maps.sweeps import Experiment, Grid
+    from attractor.maps.sweeps.dispatch import Dispatcher, Patience
+    from attractor.maps.sweeps.experiment import source_of
+    from attractor.maps.sweeps.storage.layout import Layout
+    from attractor.maps.sweeps.work import Job, this_process
 
     name = "benchmarks.many_workers:run_empty"
     experiment = Experiment(name, {"number": ("f8", "nothing")}, ["n"])

@@ -18,11 +18,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from attractor.blas import single_blas_thread
 from attractor.geometry import get_geometry
+from attractor.heads import HeadMonitor, WatchedHead
 from attractor.margin import MarginProblem, solve
-from attractor.monitor import HeadMonitor, WatchedHead
-from attractor.selection import attended_tokens
+from attractor.margin.selection import attended_tokens
+from attractor.support.blas import single_blas_thread
 from attractor.tokens import Tokens
 from benchmarks.machine import machine, spread, versions
 

@@ -23,14 +23,14 @@ FIRST_RATE, SECOND_RATE = (rate / VOCABULARY**0.5 for rate in (0.2, 0.05))
 @cache
 def corpora() -> list:
     """The corpora, drawn once on either side."""
-    from attractor.next_token import order_first_corpus
+    from attractor.corpora import order_first_corpus
 
     return [order_first_corpus(VOCABULARY, seed=seed).corpus for seed in range(CORPORA)]
 
 
 def ours() -> np.ndarray:
     """Trains every corpus; the last matrices of attention."""
-    from attractor.next_token import train_two_stages
+    from attractor.corpora import train_two_stages
 
     run = train_two_stages(corpora(), steps=STEPS, record=list(STEPS), weights="last")
     return run.attention.W()[:, 0]
@@ -41,7 +41,7 @@ def usual(index: int, steps: tuple[int, int] = STEPS) -> np.ndarray:
     import torch
     from torch.nn.functional import cross_entropy
 
-    from attractor.next_token import collocation, distinct_samples
+    from attractor.corpora import collocation, distinct_samples
 
     corpus = corpora()[index]
     samples = distinct_samples(corpus)

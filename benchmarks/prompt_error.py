@@ -16,9 +16,9 @@ RUNS = 5
 
 def serve_errors() -> None:
     """Times both; prints seconds of each and the relative standard error of the sample."""
-    from attractor.prompt.finite_length import finite_length_error, monte_carlo_error
-    from attractor.prompt.head import AttentionHead
-    from attractor.prompt.measures.gaussian import Gaussian
+    from attractor.prompts.finite_length import finite_length_error, monte_carlo_error
+    from attractor.prompts.head import AttentionHead
+    from attractor.prompts.measures.gaussian import Gaussian
 
     rng = np.random.default_rng(0)
     covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(DIMENSION), np.arange(DIMENSION)))

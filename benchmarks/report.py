@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from attractor.storage import atomic_file
+from attractor.support.storage import atomic_file
 from benchmarks import (
     corpus_structure,
     exact_gradient,

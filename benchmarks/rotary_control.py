@@ -21,11 +21,10 @@ from scipy.stats import binomtest
 
 import attractor as at
 from attractor.attention import KeyQuery, LinearHead
-from attractor.audit import Captured
-from attractor.audit.control import Arm
-from attractor.audit.result import Margin
-from attractor.randomness import random_rotation
-from attractor.torch import capture_heads
+from attractor.heads import Captured, capture_heads
+from attractor.heads.audit.control import Arm
+from attractor.heads.audit.result import Margin
+from attractor.support.randomness import random_rotation
 
 LAYER, VOCABULARY, SHIFT = 1, 200, 5
 """The layer that is trained, above another; positions by which texts are moved."""

@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 
 import attractor as at
+from attractor.maps.plots import basin_map_axes
 from attractor.papers import Case
-from attractor.plots import basin_map_axes
 
 CASES = {
     "one sequence, scores (1, .9, 0)": (
@@ -20,7 +20,7 @@ optimizer = at.normalized_gradient_descent(0.1)
 with at.plots.style():
     figure, panels = plt.subplots(1, 2, figsize=(6.75, 4.6), layout="compressed")
     for axes, (title, (extent, case)) in zip(panels, CASES.items(), strict=True):
-        found = at.analysis.basin_map(
+        found = at.maps.basin_map(
             case.tokens,
             case.head,
             optimizer,

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import attractor as at
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     RegressionTask,
     finite_prompt_limit,
     infinite_flow,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attractor.monitor import HeadMonitor, WatchedHead
+from attractor.heads import HeadMonitor, WatchedHead
 from attractor.torch import MirrorDescent
 
 VOCABULARY, LENGTH, WIDTH, HEADS = 200, 20, 32, 2

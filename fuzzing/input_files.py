@@ -50,7 +50,7 @@ def read_here(name: str, file: Path, originals: Path) -> tuple[int, str]:
     from typer.testing import CliRunner
 
     from attractor.cli import app
-    from attractor.errors import AttractorError
+    from attractor.support.errors import AttractorError
 
     kind = KINDS[name]
     with kind.stub(originals):

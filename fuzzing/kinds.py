@@ -95,7 +95,7 @@ def _done(*_: Any, **__: Any) -> None:
 
 
 def _no_pictures(_: Path) -> Any:
-    return _replaced("attractor.report.corpus", "write_corpus_report", lambda _: _done)
+    return _replaced("attractor.corpora.page", "write_corpus_report", lambda _: _done)
 
 
 def _no_checks(_: Path) -> Any:
@@ -116,7 +116,7 @@ def _no_command(folder: str) -> Callable[[Path], Any]:
 
             return found
 
-        return _replaced("attractor.cli.reproduce", "function_of", of)
+        return _replaced("attractor.papers.commands.reproduce", "function_of", of)
 
     return without_work
 
@@ -151,19 +151,19 @@ def _head(file: Path) -> None:
 
 
 def _images(file: Path) -> None:
-    from attractor.datasets.images import load_images
+    from attractor.models.datasets.images import load_images
 
     load_images(file.parent)
 
 
 def _reviews(file: Path) -> None:
-    from attractor.datasets.reviews import load_reviews
+    from attractor.models.datasets.reviews import load_reviews
 
     load_reviews(file)
 
 
 def _tokenizer(file: Path) -> None:
-    from attractor.datasets.tokenizer import load_tokenizer
+    from attractor.models.datasets.tokenizer import load_tokenizer
 
     load_tokenizer(file)
 
@@ -190,11 +190,11 @@ KINDS = {
     "in-context.npz": Kind("in-context.npz", _CLAIMS, _no_checks),
     "classifiers.nc": Kind("classifiers.nc", _CLAIMS, _no_checks),
     "run.nc": Kind("run.nc", ("verify", "FILE")),
-    "decoder.nc": Kind("decoder.nc", _reader_of("attractor.next_token.linear", "LinearTrajectory")),
-    "stages.nc": Kind("stages.nc", _reader_of("attractor.next_token", "TwoStageTrajectory")),
+    "decoder.nc": Kind("decoder.nc", _reader_of("attractor.corpora.linear", "LinearTrajectory")),
+    "stages.nc": Kind("stages.nc", _reader_of("attractor.corpora", "TwoStageTrajectory")),
     "training.nc": Kind("training.nc", _reader_of("attractor.models", "ClassifierTrajectory")),
     "context.nc": Kind(
-        "context.nc", _reader_of("attractor.prompt.regression", "InContextTrajectory")
+        "context.nc", _reader_of("attractor.prompts.regression", "InContextTrajectory")
     ),
     "checkpoint.json": Kind("checkpoint/attractor-checkpoint.json", _TRAIN),
     "checkpoint.state": Kind("checkpoint/state.safetensors", _TRAIN),
@@ -256,14 +256,14 @@ def _write_runs(folder: Path) -> None:
     """A run of every other kind."""
     import optax
 
+    from attractor.corpora import Corpus, train_two_stages
     from attractor.models import (
         ClassificationData,
         Examples,
         TextTransformerConfig,
         train_classifier,
     )
-    from attractor.next_token import Corpus, train_two_stages
-    from attractor.prompt.regression import RegressionTask, train_in_context
+    from attractor.prompts.regression import RegressionTask, train_in_context
 
     corpus = Corpus.from_sentences([["a", "b"], ["b", "c"], ["c", "a", "b"]])
     stages = train_two_stages(corpus, steps=(3, 3))
@@ -284,7 +284,7 @@ def _write_results(folder: Path) -> None:
     from matplotlib.figure import Figure
 
     from attractor import plots
-    from attractor.provenance import Provenance, embed
+    from attractor.results.provenance import Provenance, embed
 
     for name in ("figure", "report", "claims"):
         (folder / name).mkdir()
@@ -314,7 +314,7 @@ def _write_results(folder: Path) -> None:
 
 
 def _write_pages(folder: Path, name: str, contents: Any, made: Any) -> None:
-    from attractor.provenance import embed
+    from attractor.results.provenance import embed
 
     (folder / name).write_text(json.dumps(contents, indent=2), "utf-8")
     page = "<!DOCTYPE html>\n<html><head><title>A</title></head><body><p>A</p></body></html>\n"
@@ -327,7 +327,7 @@ def _write_data(folder: Path) -> None:
     """Results of classifiers, in-context tasks, images and reviews."""
     import xarray as xr
 
-    from attractor.files import CLASSIFIERS_LAYOUT
+    from attractor.papers import CLASSIFIERS_LAYOUT
 
     rng = np.random.default_rng(0)
     np.savez(folder / "regression.npz", covariance=[[1.0, 0.5], [0.5, 1.0]], weight_variance=1.0)
@@ -413,7 +413,7 @@ def place(kind: Kind, originals: Path, work: Path, content: bytes) -> Path:
 def main() -> None:
     """Reads one file in a process of its own: ``python -m fuzzing.kinds KIND ORIGINALS FILE``."""
     from attractor.cli import main as attractor
-    from attractor.errors import AttractorError
+    from attractor.support.errors import AttractorError
 
     name, originals, file = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     kind = KINDS[name]

@@ -35,7 +35,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import (
     BlockMaximum,
     BlockSum,
@@ -48,8 +47,9 @@ from attractor.geometry import (
 )
 from attractor.geometry.registry import registered_geometries
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.margin.certificate_file import contents
-from attractor.progress import progress_bar
+from attractor.margin.certificates.certificate_file import contents
+from attractor.support.errors import InvalidInputError, Status
+from attractor.support.progress import progress_bar
 from fuzzing import exact_check
 from fuzzing.exact_check import Answer, Known, Problem
 from fuzzing.exact_vertex import only_vertex

@@ -6,9 +6,9 @@ import pytest
 
 import attractor as at
 from attractor.analysis.rates import fit_rate
-from attractor.errors import InvalidInputError
 from attractor.models import Examples
-from attractor.papers.paper import get_paper
+from attractor.results.paper import get_paper
+from attractor.support.errors import InvalidInputError
 from attractor.training import registered_optimizers
 
 TOKENS = at.Tokens(np.eye(3)[None], np.ones((1, 3)), [1])

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import threadpoolctl
 
-from attractor.blas import single_blas_thread
+from attractor.support.blas import single_blas_thread
 
 
 @pytest.fixture(params=["of the process", "inside a limit of this thread"])

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from attractor import checks
-from attractor.errors import InvalidInputError
+from attractor.support import checks
+from attractor.support.errors import InvalidInputError
 
 NO_NUMBERS = [None, True, np.True_, "0.1", np.str_("0.1"), np.array("1"), [0.1], 1j, np.array(1j),
               math.nan, object(), np.array([0.1]), 10**400]  # fmt: skip

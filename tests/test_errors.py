@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from attractor.errors import InvalidInputError, WriteError
+from attractor.support.errors import InvalidInputError, WriteError
 
 
 def test_errors_come_back_whole_from_another_process():

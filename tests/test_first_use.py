@@ -63,7 +63,7 @@ at.solve(at.MarginProblem([[1.0, 2.0]], [[3.0, -1.0]]), at.Lp(3))
 def test_modules_are_imported_while_work_goes_on():
     code = """
 import sys, threading
-from attractor.first_use import import_meanwhile
+from attractor.support.first_use import import_meanwhile
 import_meanwhile("no_such_library", "colorsys")
 for thread in threading.enumerate():
     thread is threading.main_thread() or thread.join()

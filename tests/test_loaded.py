@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from attractor.loaded import is_of_loaded, leave_out, let_in
+from attractor.support.loaded import is_of_loaded, leave_out, let_in
 
 UNUSED = "wave"
 """A module that nothing here loads."""

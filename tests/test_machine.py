@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attractor import machine
-from attractor.errors import InvalidInputError
-from attractor.machine import kind_of_processor, use_compilation_cache
+from attractor.support import machine
+from attractor.support.errors import InvalidInputError
+from attractor.support.machine import kind_of_processor, use_compilation_cache
 
 X86 = """processor\t: 0
 vendor_id\t: AuthenticAMD
@@ -93,7 +93,7 @@ def test_it_is_found_once_and_is_a_name_of_a_folder():
 CODE = """
 import json, sys
 {first}
-from attractor.machine import kind_of_processor, use_compilation_cache
+from attractor.support.machine import kind_of_processor, use_compilation_cache
 use_compilation_cache({folder})
 assert ("jax" in sys.modules) == ("jax" in {first!r})
 import jax

@@ -1,6 +1,6 @@
 """What fits into memory is done, and what does not is refused before work begins."""
 
-from attractor import memory
+from attractor.support import memory
 
 
 def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import (
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import (
     LARGEST,
     as_arrays,
     as_float64,

@@ -1,7 +1,7 @@
 import pytest
 
-from attractor import progress
-from attractor.progress import progress_bar, time_in_words
+from attractor.support import progress
+from attractor.support.progress import progress_bar, time_in_words
 
 
 def test_work_of_an_earlier_run_is_done_but_says_nothing_about_the_rate(monkeypatch):

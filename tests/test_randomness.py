@@ -8,10 +8,18 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.randomness import fold_in, generator, key, key_data, keys, seeded, unit_interval
-from attractor.threads import in_threads, use_threads
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.support.randomness import (
+    fold_in,
+    generator,
+    key,
+    key_data,
+    keys,
+    seeded,
+    unit_interval,
+)
+from attractor.support.threads import in_threads, use_threads
 
 
 def test_keys_differ_in_every_one_of_their_names():

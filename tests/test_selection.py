@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, VocabularyHead
-from attractor.errors import InvalidInputError, TiedTokensWarning
-from attractor.selection import Selection, attended_tokens, optimal_tokens, token_scores
+from attractor.margin.selection import Selection, attended_tokens, optimal_tokens, token_scores
+from attractor.support.errors import InvalidInputError, TiedTokensWarning
 from attractor.tokens import Tokens
 
 

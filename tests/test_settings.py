@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.prompt.finite_length import output_error
-from attractor.prompt.measures import Gaussian
+from attractor.prompts.finite_length import output_error
+from attractor.prompts.measures import Gaussian
 
 TOKENS = at.Tokens(
     np.random.default_rng(1).normal(size=(2, 3, 3)),
@@ -115,6 +115,6 @@ def test_functions_can_be_pickled_and_keep_what_they_say_of_themselves():
 
 @pytest.mark.long
 def test_warnings_name_the_line_that_led_to_them():
-    with pytest.warns(at.errors.PrecisionWarning) as found, contextlib.suppress(ValueError):
+    with pytest.warns(at.support.errors.PrecisionWarning) as found, contextlib.suppress(ValueError):
         at.train(TOKENS, HEAD, at.adam(0.1), steps=1, dtype="float32")
     assert found[0].filename == __file__

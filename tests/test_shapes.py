@@ -27,7 +27,7 @@ import numpy as np
 import attractor as at
 from attractor.analysis.geometries import compare_geometries
 from attractor.datasets import unit_tokens
-from attractor.margin.factorized import solve_factorized
+from attractor.margin.variants.factorized import solve_factorized
 
 rng = np.random.default_rng(0)
 ragged = at.Tokens(rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 6)), [1, -1, 1],
@@ -94,7 +94,7 @@ compare_geometries(problem[0], [at.Frobenius(), at.Nuclear()])
 """
 
 NEXT_TOKEN = """
-from attractor import next_token as nt
+from attractor import corpora as nt
 
 corpus = nt.Corpus.from_sentences([list("SVOP"), list("VOP"), list("OPP"), list("PSV")])
 drawn = [nt.order_first_corpus(6, seed=seed).corpus for seed in range(2)]
@@ -114,7 +114,7 @@ repr(run), nt.measure_two_stages(run)
 """
 
 PROMPT = """
-from attractor import prompt as pr
+from attractor import prompts as pr
 
 U, V, z, x = (rng.normal(size=size) for size in ((3, 2), (4, 3), (5, 2), (6, 3)))
 layer, gaussian = pr.AttentionHead(U, V), pr.Gaussian.isotropic(3)

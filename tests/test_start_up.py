@@ -74,7 +74,12 @@ def loaded_by(code, folder=None):
 def test_attractor_itself_loads_nothing(code):
     loaded = loaded_by(code)
     ours = {name for name in loaded if name.startswith("attractor")}
-    assert ours <= {"attractor", "attractor.version", "attractor.first_use", "attractor.settings"}
+    assert ours <= {
+        "attractor",
+        "attractor.version",
+        "attractor.support.first_use",
+        "attractor.support.settings",
+    }
     assert not loaded & {"numpy", *SLOW}
 
 
@@ -83,7 +88,7 @@ def test_attractor_itself_loads_nothing(code):
     "code",
     [
         "from attractor import geometry, randomness, selection, storage, threads, tokens, progress",
-        "import attractor.blas, attractor.checks, attractor.containers, attractor.memory",
+        "import attractor.support.blas, attractor.support.checks, attractor.support.containers, attractor.support.memory",
         "from attractor import margin",
         "import attractor as at; at.Tokens, at.solve, at.MarginProblem, at.Frobenius, at.Selection",
         "import attractor as at; at.optimal_tokens, at.solve_factorized, at.decompose, at.Status",
@@ -134,7 +139,7 @@ def test_other_names_are_refused(name):
 
 
 def test_a_name_of_one_of_the_packages_is_told_where_it_is():
-    assert at.which_norm is at.analysis.which_norm
+    assert at.which_norm is at.maps.which_norm
     with pytest.raises(AttributeError, match=r"'unit_tokens'; it is attractor\.datasets\.unit_tok"):
         at.unit_tokens  # noqa: B018
     with pytest.raises(AttributeError, match=r"it is attractor\.torch\.MirrorDescent$"):

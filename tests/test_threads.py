@@ -5,8 +5,8 @@ import time
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.threads import (
+from attractor.support.errors import InvalidInputError
+from attractor.support.threads import (
     in_threads,
     number_of_threads,
     processors,

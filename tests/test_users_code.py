@@ -12,16 +12,16 @@ import pytest
 from made_up import DRAWING
 
 import attractor as at
-from attractor.analysis.bias import bias_matrix, load_method
 from attractor.files import Case
 from attractor.geometry import Frobenius
 from attractor.geometry.loading import load_geometry
+from attractor.maps.bias import bias_matrix, load_method
+from attractor.maps.sweeps import Grid, open_sweep, sweep
 from attractor.margin.methods import methods_for, register_methods
 from attractor.papers import PAPERS, Claims, Comparison, Exponent, Measurement
 from attractor.papers._examine import examine
 from attractor.papers.max_margin.data import three_sequences
-from attractor.sweeps import Grid, open_sweep, sweep
-from attractor.threads import use_threads
+from attractor.support.threads import use_threads
 
 MODULE = """
 import random

@@ -8,13 +8,13 @@ import pytest
 from rich.table import Table as RichTable
 
 from attractor.cli.session import Session
-from attractor.errors import InvalidInputError
 from attractor.explorer import check_state, scene_named, scene_names
 from attractor.explorer.page import page_of
-from attractor.plots._style import panels_on_page, save_figure
-from attractor.records.html import in_notebook, paragraph
+from attractor.plots.style._style import panels_on_page, save_figure
 from attractor.report.page import Section, Table, render_page
-from attractor.visible import visible
+from attractor.results.html import in_notebook, paragraph
+from attractor.support.errors import InvalidInputError
+from attractor.support.visible import visible
 
 STEERING = "a\x1b[31mb\u202ec\x00\u2067d\x9be"
 WRITTEN = "a\\x1b[31mb\\u202ec\\x00\\u2067d\\x9be"

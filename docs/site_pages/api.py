@@ -11,34 +11,34 @@ from pathlib import Path
 from typing import Any
 
 import attractor
-from attractor.first_use import module_of
+from attractor.support.first_use import module_of
 
-WITHOUT_PAGES = ("attractor.cli", "attractor.containers", "attractor.records")
+WITHOUT_PAGES = ("attractor.cli", "attractor.support.containers", "attractor.results")
 """Packages that no user imports: the commands have pages of their own."""
 TORCH = "attractor.torch"
 TITLES = {
     "attractor.analysis": "Verdicts, rates, basins",
     "attractor.attention": "Attention, parameterizations, losses",
-    "attractor.audit": "Audits of pretrained heads",
+    "attractor.heads.audit": "Audits of pretrained heads",
     "attractor.datasets": "Data sets",
-    "attractor.errors": "Errors, warnings, statuses",
+    "attractor.support.errors": "Errors, warnings, statuses",
     "attractor.explorer": "The explorer",
     "attractor.files": "Files of data",
     "attractor.geometry": "Geometries",
-    "attractor.machine": "The machine",
+    "attractor.support.machine": "The machine",
     "attractor.margin": "Margin problems",
     "attractor.models": "Models",
-    "attractor.monitor": "Heads watched in training",
-    "attractor.next_token": "Next-token prediction",
+    "attractor.heads.monitor": "Heads watched in training",
+    "attractor.corpora": "Next-token prediction",
     "attractor.papers": "Papers",
     "attractor.plots": "Plots",
-    "attractor.prompt": "Long prompts",
-    "attractor.provenance": "Provenance",
+    "attractor.prompts": "Long prompts",
+    "attractor.results.provenance": "Provenance",
     "attractor.report": "Reports",
-    "attractor.selection": "Selections",
-    "attractor.storage": "Storage",
-    "attractor.sweeps": "Sweeps",
-    "attractor.threads": "Threads",
+    "attractor.margin.selection": "Selections",
+    "attractor.support.storage": "Storage",
+    "attractor.maps.sweeps": "Sweeps",
+    "attractor.support.threads": "Threads",
     "attractor.tokens": "Tokens",
     "attractor.torch": "PyTorch",
     "attractor.training": "Training",
@@ -104,13 +104,13 @@ def public_names() -> dict[str, tuple[str, str]]:
                 home.get(name, package) if package == "attractor" else package,
                 _kind(value),
             )
-    for name, value in vars(importlib.import_module("attractor.errors")).items():
+    for name, value in vars(importlib.import_module("attractor.support.errors")).items():
         if (
             inspect.isclass(value)
-            and value.__module__ == "attractor.errors"
+            and value.__module__ == "attractor.support.errors"
             and id(value) not in seen
         ):
-            found[f"attractor.errors.{name}"] = ("attractor.errors", _kind(value))
+            found[f"attractor.support.errors.{name}"] = ("attractor.support.errors", _kind(value))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attractor.audit.glossary import glossary
+from attractor.heads.audit.glossary import glossary
 
 
 def audit_words_page() -> str:

@@ -10,9 +10,9 @@ from typing import Any
 _COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 PAGES = _COPIED | {
     "docs/found_wrong.toml": "found_wrong.md",
-    "src/attractor/audit/glossary.py": "audit_words.md",
+    "src/attractor/heads/audit/glossary.py": "audit_words.md",
     "src/attractor/cli": "commands/index.md",
-    "src/attractor/errors.py": "statuses.md",
+    "src/attractor/support/errors.py": "statuses.md",
     "src/attractor/papers": "papers/index.md",
     "src/attractor/public.py": "api/index.md",
 }

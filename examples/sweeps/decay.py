@@ -25,7 +25,7 @@ from medians import medians
 
 import attractor as at
 from attractor import plots
-from attractor.storage import save_netcdf
+from attractor.support.storage import save_netcdf
 
 LEVEL = 0.75
 MEMORIES = {
@@ -39,7 +39,7 @@ RATE, EXPONENT = "learning_rate", "learning_rate_exponent"
 
 def thresholds(results: xr.Dataset, memory: tuple[str, ...]) -> xr.Dataset:
     """Where the mean ratio falls below the level for good, by decay, memory and horizon."""
-    return at.sweeps.crossings(
+    return at.maps.sweeps.crossings(
         results, "margin_ratio", RATE, [EXPONENT, *memory, "step"], level=LEVEL, side="below"
     )
 
@@ -60,7 +60,7 @@ def print_thresholds(name: str, found: xr.Dataset, medians_of: xr.Dataset) -> No
 
 def refined(name: str, coarse: xr.Dataset, folder: Path) -> xr.Dataset:
     """Thresholds of constant steps at the last horizon, on grids around those of the plan."""
-    plan = at.sweeps.load_plan(Path(__file__).parent / f"decay_{name}.toml")
+    plan = at.maps.sweeps.load_plan(Path(__file__).parent / f"decay_{name}.toml")
     last = coarse.isel(step=-1).sel({EXPONENT: [0.0]})
     found = last[["mean", "low", "high"]].copy(deep=True)
     for point in np.ndindex(last["mean"].shape):
@@ -70,13 +70,13 @@ def refined(name: str, coarse: xr.Dataset, folder: Path) -> xr.Dataset:
         place = dict(zip(last["mean"].dims, point, strict=True))
         rates = [float(f"{middle * 1.2**k:.4g}") for k in range(-2, 3)]
         axes = {RATE: rates} | {axis: [last[axis].values[k].item()] for axis, k in place.items()}
-        grid = at.sweeps.Grid(axes, instances=plan.grid.instances, chunk=plan.grid.chunk)
+        grid = at.maps.sweeps.Grid(axes, instances=plan.grid.instances, chunk=plan.grid.chunk)
         own = folder / f"decay_{name}-{'-'.join(map(str, point))}.zarr"
         settings = dict(plan.experiment.settings) | {"horizons": [int(last["step"])]}
-        experiment = at.sweeps.built_in("train_and_verify", **settings)
-        at.sweeps.sweep(grid, experiment, own, cluster=2, progress=True)
-        fine = at.sweeps.crossings(
-            at.sweeps.open_sweep(own), "margin_ratio", RATE, [], level=LEVEL, side="below"
+        experiment = at.maps.sweeps.built_in("train_and_verify", **settings)
+        at.maps.sweeps.sweep(grid, experiment, own, cluster=2, progress=True)
+        fine = at.maps.sweeps.crossings(
+            at.maps.sweeps.open_sweep(own), "margin_ratio", RATE, [], level=LEVEL, side="below"
         )
         for end in found.data_vars:
             found[end].values[point] = float(fine[end])
@@ -151,11 +151,11 @@ def main() -> None:
         store = given.stores / f"decay_{name}.zarr"
         if not store.exists():
             continue
-        status = at.sweeps.sweep_status(store)
+        status = at.maps.sweeps.sweep_status(store)
         if status.done < status.chunks:
             print(f"{name}: {status.done} of {status.chunks} chunks are there; left out")
             continue
-        results = at.sweeps.open_sweep(store)
+        results = at.maps.sweeps.open_sweep(store)
         found, ratios = thresholds(results, memory), medians(results["margin_ratio"].load())
         print_thresholds(name, found, ratios)
         if given.refine:
@@ -169,7 +169,7 @@ def main() -> None:
         drawn[name] = ratios
     iterations = given.stores / "newton_schulz.zarr"
     if iterations.exists():
-        ratios = medians(at.sweeps.open_sweep(iterations)["margin_ratio"].load())
+        ratios = medians(at.maps.sweeps.open_sweep(iterations)["margin_ratio"].load())
         best = ratios.isel(step=-1).sel({RATE: 0.03})
         print(best.reset_coords(drop=True).to_dataframe().round(3))
         ratios.attrs = {"data_sets": 200, "n": 6, "T": 8, "d": 10}

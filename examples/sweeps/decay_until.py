@@ -20,7 +20,7 @@ from medians import medians
 
 import attractor as at
 from attractor import plots
-from attractor.storage import save_netcdf
+from attractor.support.storage import save_netcdf
 
 NAMES = {"normalized gradient descent": "gradient descent, normalized", "adam": "Adam, eps = 0"}
 DECAY, UNTIL = "weight_decay", "weight_decay_steps"
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("maps"), help="for numbers and pictures")
     given = parser.parse_args()
     given.out.mkdir(exist_ok=True)
-    results = at.sweeps.open_sweep(given.store)
+    results = at.maps.sweeps.open_sweep(given.store)
     found = medians(results["margin_ratio"].load())
     norm = results["norm"].isel(seed=0, drop=True).load()
     rank = norm.sel(geometry="nuclear", drop=True) / norm.sel(geometry="spectral", drop=True)

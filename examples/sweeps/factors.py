@@ -27,7 +27,7 @@ from scipy.stats import binomtest
 
 import attractor as at
 from attractor import plots
-from attractor.storage import save_netcdf
+from attractor.support.storage import save_netcdf
 
 NAMES = {
     "normalized gradient descent": "gradient descent, normalized",
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("maps"), help="for numbers and picture")
     given = parser.parse_args()
     control()
-    results = at.sweeps.open_sweep(given.store)
+    results = at.maps.sweeps.open_sweep(given.store)
     ratio = results["margin_ratio"].isel(seed=0, drop=True).load()
     ratios, moved = medians(ratio), gauges(ratio)
     comparisons = int(moved["p"].isel(step=-1).size)

@@ -22,7 +22,7 @@ from medians import medians
 
 import attractor as at
 from attractor import plots
-from attractor.storage import save_netcdf
+from attractor.support.storage import save_netcdf
 
 STEPS = {"muon:method=exact": "of each head", "joined muon:method=exact": "joined"}
 NORMS = {
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("maps"), help="for numbers and pictures")
     given = parser.parse_args()
     given.out.mkdir(exist_ok=True)
-    ratio = named(at.sweeps.open_sweep(given.store)["margin_ratio"].load())
+    ratio = named(at.maps.sweeps.open_sweep(given.store)["margin_ratio"].load())
     found = medians(ratio)
     print(found.isel(step=-1, drop=True).to_dataframe().round(3).unstack("d").to_string())
     last = ratio.isel(step=-1, seed=0, drop=True)

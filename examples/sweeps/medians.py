@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from attractor.analysis.bias import median_interval
+from attractor.maps.bias import median_interval
 
 
 def medians(ratio: xr.DataArray) -> xr.Dataset:

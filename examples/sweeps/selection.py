@@ -17,7 +17,7 @@ FOLDER = Path(sys.argv[1])
 
 def opened(name: str) -> xr.Dataset:
     """The results of a sweep."""
-    return at.sweeps.open_sweep(FOLDER / f"selection_{name}.zarr").load()
+    return at.maps.sweeps.open_sweep(FOLDER / f"selection_{name}.zarr").load()
 
 
 def interval(found: xr.Dataset) -> str:
@@ -29,10 +29,10 @@ def interval(found: xr.Dataset) -> str:
 def table_of_the_flow(flow: xr.Dataset) -> None:
     """When half of the sequences have left, when half of the runs are settled, and the end."""
     axes = ["parameterization", "initial_scale"]
-    left = at.sweeps.crossings(flow, "initial_agreement", "log_time", axes)
-    settled = at.sweeps.crossings(flow, "settled", "log_time", axes)
+    left = at.maps.sweeps.crossings(flow, "initial_agreement", "log_time", axes)
+    settled = at.maps.sweeps.crossings(flow, "settled", "log_time", axes)
     last = {"log_time": float(flow["log_time"][-1])}
-    ends = {name: at.sweeps.average_trials(flow, name, axes, at=last) for name in SHARES}
+    ends = {name: at.maps.sweeps.average_trials(flow, name, axes, at=last) for name in SHARES}
     print("what, scale, norm and lead at the start; left, settled; end: initial, gradient, optimal")
     for what in flow["parameterization"].values:
         for scale in flow["initial_scale"].values:
@@ -75,7 +75,7 @@ def table_of_steps(flow: xr.Dataset, steps: xr.Dataset) -> None:
 def table_of_lengths(normalized: xr.Dataset) -> None:
     """Path length, steps times their length, at which half of the sequences have left."""
     axes = ["parameterization", "initial_scale", "learning_rate"]
-    left = at.sweeps.crossings(normalized, "initial_agreement", "step", axes)
+    left = at.maps.sweeps.crossings(normalized, "initial_agreement", "step", axes)
     print("\npath length, over the norm of W at the start, where half of the sequences have left")
     for what in normalized["parameterization"].values:
         for scale in normalized["initial_scale"].values:

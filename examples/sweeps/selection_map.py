@@ -23,7 +23,7 @@ from selection_capacity import pooled_tokens, selection_capacity
 
 import attractor as at
 from attractor import plots
-from attractor.storage import save_netcdf
+from attractor.support.storage import save_netcdf
 
 DIMENSIONS = (4, 8, 16, 32)
 PER_D = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
@@ -55,36 +55,36 @@ def around_half(T: int, d: int) -> list[int]:
     return [max(1, round(load * selection_capacity(T) * d**2)) for load in loads_of(d)]
 
 
-def sweeps() -> dict[str, tuple[at.sweeps.Grid, at.sweeps.Experiment]]:
+def sweeps() -> dict[str, tuple[at.maps.sweeps.Grid, at.maps.sweeps.Experiment]]:
     """Every sweep by its name: its grid and its experiment."""
     found = {}
     for d in DIMENSIONS:
         chunk = {4: 5000, 8: 1000, 16: 20, 32: 4}[d]
-        margins = at.sweeps.built_in("margins", d=d)
+        margins = at.maps.sweeps.built_in("margins", d=d)
         sizes = {"T_per_d": TOKENS_PER_D, "n_per_d": PER_D}
         found[f"feasible_{d}"] = (
-            at.sweeps.Grid(sizes, DATA_SETS["feasible"][d], chunk=chunk),
+            at.maps.sweeps.Grid(sizes, DATA_SETS["feasible"][d], chunk=chunk),
             margins,
         )
         for T in TOKENS[d]:
             found[f"transition_{d}_{T}"] = (
-                at.sweeps.Grid(
+                at.maps.sweeps.Grid(
                     {"n": sorted(set(around_half(T, d)))},
                     DATA_SETS["transition"][d],
                     chunk=2 if d == 32 else chunk,
                 ),
-                at.sweeps.built_in("margins", T=T, d=d),
+                at.maps.sweeps.built_in("margins", T=T, d=d),
             )
         # Beyond 4 d sequences, and beyond d at d = 32, training takes too long.
         most = 1.0 if d == 32 else 4.0
-        trained = at.sweeps.built_in(
+        trained = at.maps.sweeps.built_in(
             "train_and_verify",
             d=d,
             learning_rate=1.0,
             horizons=[1000, 3000],
         )
         found[f"reached_{d}"] = (
-            at.sweeps.Grid(
+            at.maps.sweeps.Grid(
                 sizes | {"n_per_d": [one for one in PER_D if one <= most]},
                 DATA_SETS["reached"][d],
                 chunk=chunk,
@@ -100,10 +100,10 @@ def averages(
     """The averages of one sweep of every d, side by side; at a horizon, named by its place."""
     found = []
     for d in DIMENSIONS:
-        data = at.sweeps.open_sweep(stores / f"{kind}_{d}.zarr")
+        data = at.maps.sweeps.open_sweep(stores / f"{kind}_{d}.zarr")
         axes = [str(name) for name in data[of].dims if name not in ("instance", "seed", "step")]
         point = {} if step is None else {"step": int(data["step"][step])}
-        one = at.sweeps.average_trials(data, of, axes, at=point)
+        one = at.maps.sweeps.average_trials(data, of, axes, at=point)
         found.append(one.expand_dims(d=[d], **{name: [text] for name, text in labels.items()}))
     return _beside(found, "d")
 
@@ -135,8 +135,8 @@ def transitions(stores: Path) -> tuple[xr.Dataset, xr.Dataset]:
     for d in DIMENSIONS:
         lines = []
         for T in TOKENS[d]:
-            data = at.sweeps.open_sweep(stores / f"transition_{d}_{T}.zarr")
-            line = at.sweeps.average_trials(data, "feasible", ["n"]).sel(n=around_half(T, d))
+            data = at.maps.sweeps.open_sweep(stores / f"transition_{d}_{T}.zarr")
+            line = at.maps.sweeps.average_trials(data, "feasible", ["n"]).sel(n=around_half(T, d))
             line = line.assign_coords(n=loads_of(d)).rename(n="n_per_capacity")
             lines.append(line.expand_dims(d=[d], T=[T]))
         found.append(_beside(lines, "T"))
@@ -146,7 +146,7 @@ def transitions(stores: Path) -> tuple[xr.Dataset, xr.Dataset]:
     )
     n = around["n_per_capacity"] * around["d"] ** 2 * capacity
     around = around.assign_coords(n=np.maximum(1, np.rint(n)))
-    fits = at.sweeps.transition(around, "n_per_capacity", positions="n", scale="log")
+    fits = at.maps.sweeps.transition(around, "n_per_capacity", positions="n", scale="log")
     spread = xr.DataArray(
         [relative_spread(int(T)) for T in around["T"].values], {"T": around["T"].values}
     )
@@ -159,7 +159,7 @@ def reached_transitions(stores: Path) -> xr.Dataset:
     """Half-way points in n of whether training reaches the optimal selection."""
     found = averages(stores, "reached", "as_predicted", -1)
     found = found.assign_coords(n=found["n_per_d"] * found["d"])
-    return at.sweeps.transition(found, "n_per_d", positions="n", scale="log")
+    return at.maps.sweeps.transition(found, "n_per_d", positions="n", scale="log")
 
 
 def relative_spread(T: int) -> float:
@@ -349,7 +349,7 @@ def main() -> None:
         if name != "none":
             grid, experiment = every[name]
             store = given.stores / f"{name}.zarr"
-            print(name, at.sweeps.sweep(grid, experiment, store, given.workers, progress=True))
+            print(name, at.maps.sweeps.sweep(grid, experiment, store, given.workers, progress=True))
     if given.sweep and "none" not in given.sweep:
         return
     data, (around, fits) = maps(given.stores), transitions(given.stores)

@@ -14,7 +14,7 @@ export class Refused extends Error {}
 export const reason = (error: unknown): string => (error instanceof Refused ? error.message : "it is damaged");
 
 const RULES = schema as unknown as Record<string, Rule>;
-/** Letters that nobody sees or that turn text around, and halves of letters (`attractor/visible.py`). */
+/** Letters that nobody sees or that turn text around, and halves of letters (`attractor/support/visible.py`). */
 const UNSEEN = /[\0-\x08\v-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]/u;
 const WORK = 1e6; // steps of all trainings times tokens, where the page trains
 const ROUNDING = 1e-6;

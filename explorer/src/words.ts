@@ -70,7 +70,7 @@ export function verdict({ runs, ends, predicted: [predicted], problem, prompt, s
   const margins = ends.map(({ kept, marginRatio }, k) => {
     const { attractor } = runs[k];
     const same = k === 0 && both && norm(0) === norm(1); // said once, with the second
-    return isSolved(attractor) && sameSelection(attractor.selection, kept) ? ratio(marginRatio) + (same ? "" : ` in ${norm(k)}`) : "";
+    return isSolved(attractor) && sameSelection(attractor.margin.selection, kept) ? ratio(marginRatio) + (same ? "" : ` in ${norm(k)}`) : "";
   });
   const keep = (who: string, end: Moment, margin: string): void => {
     parts.push(`${who} ${tokens(end.kept)}, ${isBest(end) ? "" : "not "}the best${margin && `; margin ratio ${margin}`}.`);
@@ -108,5 +108,5 @@ export function contradicting({ solution: { multipliers }, constraints }: Attrac
 /** The multipliers that combine constraints into a contradiction: sequence, token kept and token left. */
 export const contradiction = (attractor: Attractor): string => `${contradicting(attractor).map(({ i, t, share }) => {
   const x = (token: number): string => `x${subscript(`${i}${i > 9 || token > 9 ? "," : ""}${token}`)}`;
-  return `${share.toFixed(2)} (${x(attractor.selection[i])} − ${x(t)})`;
+  return `${share.toFixed(2)} (${x(attractor.margin.selection[i])} − ${x(t)})`;
 }).join(" + ")} = 0`;

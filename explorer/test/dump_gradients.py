@@ -22,7 +22,7 @@ from attractor.attention.parameterization import (
 )
 from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import attention_rows
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 GAPS = (0.5, 10, 36, 100, 300, 500, 740, 800, 2000)
 

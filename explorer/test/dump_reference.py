@@ -22,9 +22,9 @@ from dump_gradients import gradients
 from exact_feasibility import constraint_rows, contradiction
 
 import attractor as at
-from attractor.analysis.basins import basin_map
 from attractor.files.case import Case
-from attractor.margin.relaxed import relaxed_problem
+from attractor.maps.basins import basin_map
+from attractor.margin.variants.relaxed import relaxed_problem
 
 HERE = Path(__file__).parent
 SMALL = "--small" in sys.argv

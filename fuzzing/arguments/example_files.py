@@ -13,9 +13,11 @@ import optax
 import xarray as xr
 
 import attractor as at
-from attractor import datasets, files, models, monitor, papers, provenance
-from attractor.datasets import reviews
-from attractor.files import CLASSIFIERS_LAYOUT
+from attractor import datasets, files, models, papers
+from attractor.heads import monitor
+from attractor.models.datasets import reviews
+from attractor.papers import CLASSIFIERS_LAYOUT
+from attractor.results import provenance
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Lazy
 

@@ -8,10 +8,9 @@ import numpy as np
 from rich.console import Console
 
 import attractor as at
-from attractor import audit, monitor, prompt
-from attractor.analysis import basins, bias, rates
-from attractor.datasets import unit_tokens
-from attractor.next_token import (
+from attractor import prompts as prompt
+from attractor.analysis import rates
+from attractor.corpora import (
     Corpus,
     collocation,
     corpus_structure,
@@ -22,7 +21,10 @@ from attractor.next_token import (
     token_priority_graphs,
     train_two_stages,
 )
-from attractor.prompt import in_context, measures, regression
+from attractor.datasets import unit_tokens
+from attractor.heads import audit, monitor
+from attractor.maps import basins, bias
+from attractor.prompts import in_context, measures, regression
 from fuzzing.arguments.table import Fresh, Lazy
 
 STEP = Lazy(lambda: at.normalized_gradient_descent(0.1))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attractor.errors import AttractorWarning, FileFormatError, InvalidInputError
+from attractor.support.errors import AttractorWarning, FileFormatError, InvalidInputError
 from fuzzing.arguments.hostile import SHAPES, Hostile
 from fuzzing.arguments.same_numbers import Held, difference
 from fuzzing.arguments.table import Call, bound

@@ -24,8 +24,8 @@ from fuzzing.arguments.exempt import (
 )
 
 LEFT_OUT = (
-    "attractor.cli", "attractor.torch", "attractor.papers.", "attractor.storage",
-    "attractor.containers", "attractor.records",
+    "attractor.cli", "attractor.torch", "attractor.papers.", "attractor.support.storage",
+    "attractor.support.containers", "attractor.results",
 )  # fmt: skip
 """The command line is fuzzed as a program, and containers with damaged files; PyTorch is not always
 there; papers read data that the library labeled; storage has tables of its own, and records

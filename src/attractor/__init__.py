@@ -68,7 +68,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or name not in _module_of():
         words = f"module 'attractor' has no attribute {name!r}{_elsewhere(name)}"
         raise AttributeError(words, name=name)
-    from attractor.settings import public_in_own_settings
+    from attractor.support.settings import public_in_own_settings
 
     value = public_in_own_settings(getattr(importlib.import_module(_module_of()[name]), name))
     globals()[name] = value
@@ -99,6 +99,6 @@ def _elsewhere(name: str) -> str:
 
 def _module_of() -> dict[str, str]:
     """The module that each public name comes from, as the imports of ``public.py`` say it."""
-    from attractor.first_use import module_of
+    from attractor.support.first_use import module_of
 
     return module_of("attractor", "public.py")

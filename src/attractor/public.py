@@ -11,7 +11,6 @@ from attractor.analysis import (
     fit_rate as fit_rate,
     fit_rates as fit_rates,
     verify as verify,
-    which_norm as which_norm,
 )
 from attractor.attention import (
     ConcaveHead as ConcaveHead,
@@ -31,22 +30,6 @@ from attractor.attention import (
     VocabularyHead as VocabularyHead,
     softmax_attention as softmax_attention,
 )
-from attractor.audit import (
-    Audit as Audit,
-    Captured as Captured,
-    CheckpointAudit as CheckpointAudit,
-    audit_checkpoints as audit_checkpoints,
-    audit_heads as audit_heads,
-    load_audit as load_audit,
-)
-from attractor.errors import (
-    AttractorError as AttractorError,
-    AttractorWarning as AttractorWarning,
-    FileFormatError as FileFormatError,
-    InvalidInputError as InvalidInputError,
-    Status as Status,
-    TrialStatus as TrialStatus,
-)
 from attractor.explorer import explore as explore, explorer_page as explorer_page
 from attractor.files import load as load
 from attractor.geometry import (
@@ -59,10 +42,18 @@ from attractor.geometry import (
     Schatten as Schatten,
     Spectral as Spectral,
 )
-from attractor.machine import (
-    kind_of_processor as kind_of_processor,
-    use_compilation_cache as use_compilation_cache,
+from attractor.heads import (
+    Audit as Audit,
+    Captured as Captured,
+    CheckpointAudit as CheckpointAudit,
+    HeadMonitor as HeadMonitor,
+    WatchedHead as WatchedHead,
+    audit_checkpoints as audit_checkpoints,
+    audit_heads as audit_heads,
+    load_audit as load_audit,
+    watched_heads as watched_heads,
 )
+from attractor.maps import Paired as Paired, paired as paired, which_norm as which_norm
 from attractor.margin import (
     AttractingCone as AttractingCone,
     Decomposition as Decomposition,
@@ -86,22 +77,25 @@ from attractor.margin import (
     solve_several as solve_several,
     tie_classes as tie_classes,
 )
-from attractor.monitor import (
-    HeadMonitor as HeadMonitor,
-    WatchedHead as WatchedHead,
-    watched_heads as watched_heads,
-)
-from attractor.report import (
-    Paired as Paired,
-    paired as paired,
-)
-from attractor.selection import (
+from attractor.margin.selection import (
     Selection as Selection,
     attended_tokens as attended_tokens,
     optimal_tokens as optimal_tokens,
     token_scores as token_scores,
 )
-from attractor.threads import use_threads as use_threads
+from attractor.support.errors import (
+    AttractorError as AttractorError,
+    AttractorWarning as AttractorWarning,
+    FileFormatError as FileFormatError,
+    InvalidInputError as InvalidInputError,
+    Status as Status,
+    TrialStatus as TrialStatus,
+)
+from attractor.support.machine import (
+    kind_of_processor as kind_of_processor,
+    use_compilation_cache as use_compilation_cache,
+)
+from attractor.support.threads import use_threads as use_threads
 from attractor.tokens import Tokens as Tokens, split_heads as split_heads
 from attractor.training import (
     Optimizer as Optimizer,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from attractor.analysis.bias import bias_matrix, standard_methods
 from attractor.datasets import unit_tokens
+from attractor.maps.bias import bias_matrix, standard_methods
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
+from attractor.analysis.losses.excess_loss import has_excess_loss, log_excess_loss
 from attractor.attention import (
     Exponential,
     Linear,
@@ -14,7 +14,7 @@ from attractor.attention import (
     get_parameterization,
 )
 from attractor.attention.heads import ConcaveHead, ValueMatrix
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 LOSSES = {
     "logistic": lambda m: mpmath.log1p(mpmath.exp(-m)),

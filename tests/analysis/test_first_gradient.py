@@ -8,8 +8,8 @@ import pytest
 from attractor.analysis import first_gradient_margin
 from attractor.attention import LinearHead, ReLUHead
 from attractor.datasets import unit_tokens
-from attractor.errors import InvalidInputError
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 

@@ -3,9 +3,9 @@ import pytest
 from margin_examples import random_problem
 
 from attractor.analysis import compare_geometries
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
 from attractor.margin import MarginProblem, solve
+from attractor.support.errors import InvalidInputError
 
 
 def test_every_solution_is_measured_in_every_norm():

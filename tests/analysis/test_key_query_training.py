@@ -9,7 +9,7 @@ from attractor.datasets import unit_tokens
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.selection import optimal_tokens
+from attractor.margin.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 

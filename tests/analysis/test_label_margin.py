@@ -6,8 +6,8 @@ import pytest
 import scipy.optimize
 
 from attractor.analysis import label_margin_constant
-from attractor.errors import InvalidInputError
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 PENALTY = 1e4

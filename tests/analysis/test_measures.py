@@ -7,7 +7,7 @@ from attractor.analysis import directional_bregman_divergence
 from attractor.analysis.measures import measure_direction, project_on_equalities
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.tokens import Tokens
 
 GEOMETRIES = [Frobenius(), *(Lp(p) for p in (1.1, 1.5, 3, 8)), *(Schatten(p) for p in (1.5, 3))]

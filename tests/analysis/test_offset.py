@@ -8,10 +8,10 @@ import pytest
 
 from attractor.analysis import measured_offsets, predicted_offsets
 from attractor.attention import LinearHead, ReLUHead
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 

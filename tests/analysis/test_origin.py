@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.reference import check_about
-from attractor.analysis.trained import Trained
+from attractor.analysis.predictions.reference import check_about
+from attractor.analysis.predictions.trained import Trained
 from attractor.datasets import unit_tokens
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 
 TOKENS = unit_tokens(3, 4, 6, seeds=range(2))[0][0]
 MASK = np.ones((3, 1, 4), bool)

@@ -6,12 +6,12 @@ import pytest
 import xarray as xr
 
 import attractor as at
-from attractor.analysis.prediction import predicted_problem
-from attractor.analysis.trained import what_was_trained, with_instances
+from attractor.analysis.predictions.prediction import predicted_problem
+from attractor.analysis.predictions.trained import what_was_trained, with_instances
 from attractor.geometry import get_geometry
+from attractor.margin.selection import Selection
 from attractor.papers.max_margin.data import joint_training
 from attractor.report.words import verdict_sentences
-from attractor.selection import Selection
 
 STEP = at.normalized_gradient_descent(0.1, per_factor=True)
 HEAD = at.LinearHead(np.array([-1.0, 0.0]))

@@ -9,7 +9,7 @@ import pytest
 
 from attractor.analysis import smoothness_constant
 from attractor.attention import LinearHead, PromptVector, ReLUHead
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 PLANE = PromptVector(np.diag([1.0, 1, 0]))

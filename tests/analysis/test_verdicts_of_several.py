@@ -10,7 +10,7 @@ import xarray as xr
 import attractor as at
 from attractor import analysis, plots, report
 from attractor.datasets import unit_tokens
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from attractor.attention import AttentionMatrix, LinearHead, attention_rows, get
 from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.entrywise_gradient import entrywise_gradient
 from attractor.attention.parameterization import KeyQuery, KeyQueryFactors, PromptVector
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 
 W_TRAINED = AttentionMatrix()

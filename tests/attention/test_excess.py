@@ -20,8 +20,8 @@ from attractor.attention import (
     scaled_gradient,
 )
 from attractor.attention.excess import log_excess_loss, log_loss
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 
 LOSSES = ("logistic", "exponential", "linear")

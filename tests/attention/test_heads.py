@@ -14,8 +14,8 @@ from attractor.attention import (
     VocabularyHead,
 )
 from attractor.attention.heads import Head, as_head, head_from_arrays
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 KINDS = ["linear", "relu", "concave", "value matrix", "module", "vocabulary"]
 SCALAR = KINDS[:-1]

@@ -18,8 +18,8 @@ from attractor.attention import (
     get_loss,
 )
 from attractor.attention.losses import is_margin_loss
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 MARGIN_LOSSES = [Logistic(), Exponential(), Linear()]
 

@@ -8,7 +8,7 @@ import pytest
 import attractor as at
 from attractor.attention.mixing import log_excess_of_mixtures, measure_mixing
 from attractor.attention.rows import attention_rows
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 excess_of = eqx.filter_jit(log_excess_of_mixtures)  # as in paths: one program, not seventy
 

@@ -26,8 +26,8 @@ from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens, split_heads
 from attractor.tokens.arrangement import arranged
 

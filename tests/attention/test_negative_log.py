@@ -16,8 +16,8 @@ from attractor.attention import (
 from attractor.attention.losses import NegativeLog
 from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.scaled import direction, log_norm
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 
 LAYER, LOSS = AttentionMatrix(), NegativeLog()

@@ -15,9 +15,9 @@ from attractor.attention import (
     scaled_gradient,
 )
 from attractor.attention.scaled import magnitude
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 
 ALL = (AttentionMatrix(), KeyQuery(1), KeyQuery(2), KeyQuery(), PromptVector())

@@ -13,7 +13,7 @@ from attractor.attention.scaled import (
     log_norm,
     magnitude,
 )
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from attractor.attention import (
     scaled_gradient,
 )
 from attractor.attention.scaled import direction, log_norm, magnitude
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 
 W_TRAINED = AttentionMatrix()

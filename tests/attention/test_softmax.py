@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 
 from attractor.attention import row_cotangent, softmax_attention, softmax_row
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attractor.audit.result import Audit, Learnable
+from attractor.heads.audit.result import Audit, Learnable
 
 
 def made_curves(documents=((3, 6, 12), (3, 6, 12)), *, draws=9, seed=0):

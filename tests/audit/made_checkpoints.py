@@ -4,10 +4,10 @@ import numpy as np
 import xarray as xr
 
 import attractor as at
-from attractor.audit import Captured, CheckpointAudit, Projections
-from attractor.audit.checkpoint_result import VARIABLES
-from attractor.audit.margin_solution import problem_of
-from attractor.audit.trained_matrix import trained_factors
+from attractor.heads import Captured, CheckpointAudit, Projections
+from attractor.heads.audit.margin_solution import problem_of
+from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.heads.checkpoints.checkpoint_result import VARIABLES
 
 QUERIES, TOKENS, HIDDEN, WIDTH = 32, 6, 14, 6
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attractor.audit import Captured
-from attractor.audit.rows import HeadRows, content_tokens, head_rows
+from attractor.heads import Captured
+from attractor.heads.captured.rows import HeadRows, content_tokens, head_rows
 
 DOCUMENTS, TOKENS, WIDTH = 128, 6, 4
 

@@ -16,8 +16,9 @@ from made_checkpoints import (
 )
 
 import attractor as at
-from attractor.audit import Captured, Projections, _audit_checkpoints, load_checkpoint_audit
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.heads import Captured, Projections, load_checkpoint_audit
+from attractor.heads.checkpoints import _audit_checkpoints
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 def stepped(seed, step=0.3, heads=2):
@@ -75,7 +76,7 @@ def test_norms_are_told_apart_and_draws_are_compared_in_the_first():
 
 
 def test_an_open_certificate_is_a_word_of_its_own(monkeypatch):
-    monkeypatch.setattr("attractor.audit._audit_checkpoints.GAP", -1.0)
+    monkeypatch.setattr("attractor.heads.checkpoints._audit_checkpoints.GAP", -1.0)
     found = at.audit_checkpoints(stepped(3, heads=1), draws=19)
     assert found.data["direction"].item() == "certificate open"
 

@@ -6,8 +6,9 @@ import xarray as xr
 from made_heads import gaussian_heads, matching_heads
 
 import attractor as at
-from attractor.audit import CaptureStatus, _audit_heads
-from attractor.audit.captured import Captured, CapturedLayer
+from attractor.heads import CaptureStatus
+from attractor.heads.audit import _audit_heads
+from attractor.heads.captured.captured import Captured, CapturedLayer
 
 DRAWS = 19
 

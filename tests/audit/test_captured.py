@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections
-from attractor.audit.captured import of_all, worst
-from attractor.errors import InvalidInputError
+from attractor.heads import Captured, CapturedLayer, CaptureStatus, Projections
+from attractor.heads.captured.captured import of_all, worst
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from attractor.audit import Captured, CapturedLayer, CaptureStatus, Projections, load_captured
-from attractor.audit.captured_file import writing_captured
-from attractor.containers import netcdf
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError, WriteError
+from attractor.heads import Captured, CapturedLayer, CaptureStatus, Projections, load_captured
+from attractor.heads.captured.captured_file import writing_captured
+from attractor.support.containers import netcdf
+from attractor.support.errors import AttractorError, FileFormatError, InvalidInputError, WriteError
 
 ARRAYS = ("queries", "keys", "allowed", "attention", "values", "self_check")
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_error(rng, tmp_path, monkeypatch):
         stream._file.seek(place)
         stream._file.write(content)
 
-    monkeypatch.setattr("attractor.storage.streamed._UnfailingStream._put", failing)
+    monkeypatch.setattr("attractor.support.storage.streamed._UnfailingStream._put", failing)
     with pytest.raises(WriteError, match=r"a\.nc cannot be written: No space left on device"):
         planted(rng).save(tmp_path / "a.nc")
     assert os.listdir(tmp_path) == ["a.nc"] and (tmp_path / "a.nc").read_bytes() == before

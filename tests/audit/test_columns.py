@@ -1,13 +1,13 @@
 from made_audit import judged, made_audit
 
-from attractor.audit.columns import (
+from attractor.heads.audit.columns import (
     head_table,
     layer_table,
     limits_in_reach,
     null_table,
     prompt_table,
 )
-from attractor.audit.heads import by_clearness, heads
+from attractor.heads.audit.heads import by_clearness, heads
 
 
 def test_a_row_for_each_head():

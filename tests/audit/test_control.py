@@ -5,9 +5,10 @@ import pytest
 from made_heads import gaussian_heads
 
 import attractor as at
-from attractor.audit import ControlSizes, control, positive_control
-from attractor.audit.columns import control_table
-from attractor.audit.words import control_sentence
+from attractor.heads import ControlSizes, positive_control
+from attractor.heads.audit import control
+from attractor.heads.audit.columns import control_table
+from attractor.heads.audit.words import control_sentence
 
 
 @pytest.mark.long

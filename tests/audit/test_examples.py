@@ -1,8 +1,8 @@
 import numpy as np
 from made_audit import made_audit
 
-from attractor.audit import Captured
-from attractor.audit.examples import attention_examples
+from attractor.heads import Captured
+from attractor.heads.audit.examples import attention_examples
 
 DOCUMENT = [4, 4, 2, 7, 9]
 

@@ -2,11 +2,9 @@ import pytest
 from made_audit import made_audit, made_control, with_margins
 from made_checkpoints import made_checkpoint_audit
 
-from attractor.audit import CaptureStatus, Learnable, Margin, Null
-from attractor.audit.attention_pattern import Pattern
-from attractor.audit.checkpoint_result import Direction, Size
-from attractor.audit.checkpoint_words import movement_table, movements_of
-from attractor.audit.columns import (
+from attractor.heads import CaptureStatus, Learnable, Margin, Null
+from attractor.heads.audit.attention_pattern import Pattern
+from attractor.heads.audit.columns import (
     control_table,
     head_table,
     layer_table,
@@ -14,10 +12,12 @@ from attractor.audit.columns import (
     null_table,
     prompt_table,
 )
-from attractor.audit.glossary import explained, glossary
-from attractor.audit.heads import heads
-from attractor.audit.result import Prompt
-from attractor.prompt.length.words import LEVELS, NEVER
+from attractor.heads.audit.glossary import explained, glossary
+from attractor.heads.audit.heads import heads
+from attractor.heads.audit.result import Prompt
+from attractor.heads.checkpoints.checkpoint_result import Direction, Size
+from attractor.heads.checkpoints.checkpoint_words import movement_table, movements_of
+from attractor.prompts.length.words import LEVELS, NEVER
 
 ENTRIES = [entry for entries in glossary().values() for entry in entries]
 

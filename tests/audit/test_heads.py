@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from made_audit import made_audit
 
-from attractor.audit.heads import (
+from attractor.heads.audit.heads import (
     by_clearness,
     deviations_above_null,
     heads,
@@ -14,7 +14,7 @@ from attractor.audit.heads import (
     selects,
     verdict,
 )
-from attractor.audit.result import Learnable
+from attractor.heads.audit.result import Learnable
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from made_heads import gaussian_heads, matching_heads, rows_of
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from attractor.audit.learnability import REGULARIZATION, learn
-from attractor.audit.nulls import Null, draw_maps
+from attractor.heads.statistics.learnability import REGULARIZATION, learn
+from attractor.heads.statistics.nulls import Null, draw_maps
 
 NONE = np.empty((0, 4, 4))
 

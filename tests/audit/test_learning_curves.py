@@ -9,11 +9,11 @@ import xarray as xr
 from made_heads import gaussian_heads, matching_heads, rows_of
 
 import attractor as at
-from attractor.audit import learning_curves
-from attractor.audit._learning_curves import _nested
-from attractor.audit.learnability import learn
-from attractor.audit.nulls import Null, draw_maps
-from attractor.audit.result import Audit
+from attractor.heads import learning_curves
+from attractor.heads.audit.result import Audit
+from attractor.heads.checkpoints._learning_curves import _nested
+from attractor.heads.statistics.learnability import learn
+from attractor.heads.statistics.nulls import Null, draw_maps
 
 DRAWS = 19
 

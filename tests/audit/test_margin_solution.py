@@ -7,8 +7,9 @@ from made_heads import gaussian_heads
 
 import attractor as at
 from attractor.analysis.measures import measure_direction
-from attractor.audit import Captured, Projections, margin_solution as question_three
-from attractor.audit.margin_solution import MarginQuestion, margin_solution, margin_verdict
+from attractor.heads import Captured, Projections
+from attractor.heads.audit import margin_solution as question_three
+from attractor.heads.audit.margin_solution import MarginQuestion, margin_solution, margin_verdict
 
 COUNT, TOKENS, HIDDEN, WIDTH = 12, 6, 14, 9
 DRAWS = 19

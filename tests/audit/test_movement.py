@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from made_checkpoints import HIDDEN, WIDTH, captured_heads, weights
 
-from attractor.audit import CaptureStatus
-from attractor.audit.margin_solution import problem_of, rotation_about, solved
-from attractor.audit.movement import GAP, Change, Factors, _End, movements
-from attractor.audit.trained_matrix import trained_factors
-from attractor.randomness import generator
+from attractor.heads import CaptureStatus
+from attractor.heads.audit.margin_solution import problem_of, rotation_about, solved
+from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.heads.checkpoints.movement import GAP, Change, Factors, _End, movements
+from attractor.support.randomness import generator
 
 KEY = (0, 0, 0)
 FACTORS = [Factors.of(captured_heads(*weights(seed)).layer(0), 0) for seed in (1, 2)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, false_discovery_control
 
-from attractor.audit.multiple import (
+from attractor.heads.statistics.multiple import (
     enough_for_discovery,
     false_discovery,
     randomization_p,

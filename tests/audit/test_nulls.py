@@ -5,9 +5,9 @@ import pytest
 from made_heads import gaussian_arrays, gaussian_heads, rows_of
 from scipy.stats import binomtest
 
-from attractor.audit.learnability import learn
-from attractor.audit.multiple import randomization_p
-from attractor.audit.nulls import Null, balanced_coordinates, draw_maps
+from attractor.heads.statistics.learnability import learn
+from attractor.heads.statistics.multiple import randomization_p
+from attractor.heads.statistics.nulls import Null, balanced_coordinates, draw_maps
 
 KEY = (0, 0, 0)
 

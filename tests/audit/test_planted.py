@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.audit import planted_heads
-from attractor.audit.planted import PLANTED
-from attractor.errors import InvalidInputError
+from attractor.heads import planted_heads
+from attractor.heads.captured.planted import PLANTED
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

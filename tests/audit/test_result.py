@@ -5,10 +5,10 @@ from made_audit import made_audit, with_margins
 from made_checkpoints import made_checkpoint_audit
 from rich.console import Console
 
-from attractor.audit.heads import by_clearness, heads, name
-from attractor.audit.result import load_audit
-from attractor.audit.words import sentence
-from attractor.errors import FileFormatError
+from attractor.heads.audit.heads import by_clearness, heads, name
+from attractor.heads.audit.result import load_audit
+from attractor.heads.audit.words import sentence
+from attractor.support.errors import FileFormatError
 
 
 def test_a_few_heads_print_one_by_one_the_clearest_first():

@@ -3,7 +3,12 @@
 import numpy as np
 from made_heads import gaussian_heads, rows_of
 
-from attractor.audit.rows import LEAST_CANDIDATES, content_tokens, head_rows, learned_documents
+from attractor.heads.captured.rows import (
+    LEAST_CANDIDATES,
+    content_tokens,
+    head_rows,
+    learned_documents,
+)
 
 
 def test_a_document_is_on_one_side_whatever_others_there_are():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from attractor.audit import Captured, Projections
-from attractor.audit.trained_matrix import trained_matrix
+from attractor.heads import Captured, Projections
+from attractor.heads.captured.trained_matrix import trained_matrix
 
 COUNT, TOKENS, HIDDEN, WIDTH = 9, 5, 11, 4
 

@@ -1,9 +1,9 @@
 import pytest
 from made_audit import judged, made_audit, made_curves
 
-from attractor.audit.heads import heads
-from attractor.audit.result import Learnable
-from attractor.audit.words import (
+from attractor.heads.audit.heads import heads
+from attractor.heads.audit.result import Learnable
+from attractor.heads.audit.words import (
     calibration_sentence,
     curves_sentence,
     head_line,

@@ -7,7 +7,7 @@ here.
 from typing import NamedTuple
 
 from attractor.papers.registry import all_figures
-from attractor.storage.markers import AUDIT, CHECKPOINT, REPORT
+from attractor.support.storage.markers import AUDIT, CHECKPOINT, REPORT
 
 FIGURE = "large-prompt/gradients"
 OF_DATA = next(name for name, figure in all_figures(None).items() if figure.takes)
@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 TABLE = {
-    "demo": Command(("--out", "{out}"), "attractor.cli.demo._run", {"out": REPLACED},
+    "demo": Command(("--out", "{out}"), "attractor.cli.commands.demo._run", {"out": REPLACED},
         run="--out out",
         records={"seed": 0, "data": False},
     ),
@@ -63,7 +63,7 @@ TABLE = {
     "audit": Command(
         ("{model}", "{texts}", "--checkpoints", "{checkpoints}", "--store", "{store}", "--out",
          "{out}"),
-        "attractor.audit.captured_file.load_captured",
+        "attractor.heads.captured.captured_file.load_captured",
         {"out": REPLACED, "store": HELD}, ("model", "texts", "checkpoints"), AUDIT,
         records={
             "layers": "0,3-5", "heads": None, "draws": 99, "alpha": 0.05, "training_texts": True,
@@ -133,7 +133,7 @@ TABLE = {
     ),
     "in-context": Command(
         ("--lengths", "8,inf", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.prompt.regression.runs.train_at_lengths",
+        "attractor.prompts.regression.runs.train_at_lengths",
         {"out": REPLACED, "checkpoint": SHARED},
         run="--dimension 2 --lengths 8,inf --steps 50 --batch 4 --checkpoint kept --out out",
         records={
@@ -159,23 +159,23 @@ TABLE = {
         run="large-prompt/gradients --out out",
     ),
     "compare": Command(
-        ("{first}", "{second}", "--out", "{out}"), "attractor.report.paired",
+        ("{first}", "{second}", "--out", "{out}"), "attractor.maps.paired",
         {"out": REPLACED}, ("first", "second"),
         records={"seed": 0, "norm": None, "data": True},
     ),
     "reproduce": Command(
         ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},
         ("file", "data", "checkpoints"),
-        reader="attractor.provenance.read_provenance",
+        reader="attractor.results.provenance.read_provenance",
     ),
     "sweep run": Command(
-        ("{plan}", "--store", "{store}"), "attractor.sweeps.plan.load_plan",
+        ("{plan}", "--store", "{store}"), "attractor.maps.sweeps.plan.load_plan",
         {"store": HELD}, ("plan",), "zarr.json"),
     "sweep status": Command(("{store}",), "", {}, ("store",)),
     "sweep check": Command(("{store}",), "", {}, ("store",)),
     "sweep draw": Command(
         ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.sweeps.results.open_sweep",
+        "attractor.maps.sweeps.storage.results.open_sweep",
         {"out": REPLACED},
         ("store",),
         "sweep.nc",
@@ -186,10 +186,10 @@ TABLE = {
         },
     ),
     "example heads": Command(
-        ("{path}", "--out", "{out}"), "attractor.audit.planted.planted_heads",
+        ("{path}", "--out", "{out}"), "attractor.heads.captured.planted.planted_heads",
         {"path": FILE, "out": SHARED}),
     "example sweep": Command(
-        ("{path}", "--out", "{out}"), "attractor.sweeps.plan.example_plan",
+        ("{path}", "--out", "{out}"), "attractor.maps.sweeps.plan.example_plan",
         {"path": FILE, "out": SHARED}),
     "example tokens": Command(
         ("{path}", "--out", "{out}"), "attractor.datasets.unit_tokens",
@@ -198,6 +198,6 @@ TABLE = {
         ("{path}", "--docstrings", "--out", "{out}"), "attractor.datasets.docstring_sentences",
         {"path": FILE, "out": SHARED}),
     "example head": Command(
-        ("{path}", "--out", "{out}"), "attractor.datasets.random_head",
+        ("{path}", "--out", "{out}"), "attractor.prompts.random_head",
         {"path": FILE, "out": SHARED}),
 }  # fmt: skip

@@ -10,9 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
-from attractor.analysis.bias import _bias_matrix as bias
 from attractor.cli import application, interruption
-from attractor.report import bias_matrix as report
+from attractor.maps.bias import _bias_matrix as bias, page as report
 
 COMMAND = "matrix --optimizer gd --lr 0.1 --lr 0.2 --lr 0.4 --data-sets 2 --steps 20 --json"
 

@@ -17,11 +17,14 @@ from pathlib import Path
 
 from commands import TABLE
 
-from attractor import storage
-from attractor.cli import application, demo, interruption
+from attractor.cli import application, interruption
+from attractor.cli.commands import demo
+from attractor.corpora import page as corpus
 from attractor.datasets import digits
 from attractor.papers import registry
-from attractor.report import corpus, in_context, prompt_length, write
+from attractor.prompts.pages import in_context, prompt_length
+from attractor.report import write
+from attractor.support import storage
 
 LOADED = (digits, registry, corpus, in_context, prompt_length, write)
 MOMENTS = 20

@@ -16,11 +16,11 @@ import attractor
 from attractor import files
 from attractor.attention import get_parameterization
 from attractor.cli.application import COMMANDS, SHORT, app, load_command
+from attractor.cli.commands.solve import NORMS
 from attractor.cli.inputs import descended, plan
-from attractor.cli.solve import NORMS
 from attractor.cli.texts import EXAMPLES
-from attractor.errors import InvalidInputError
 from attractor.geometry import registered_geometries
+from attractor.support.errors import InvalidInputError
 
 HEAVY = ["jax", "equinox", "optax", "diffrax", "scipy", "xarray", "pandas", "h5py", "matplotlib",
          "sklearn", "torch"]  # fmt: skip

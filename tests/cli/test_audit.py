@@ -6,12 +6,12 @@ import types
 import pytest
 from made_checkpoints import moved_along_the_solution
 
-from attractor.audit import load_captured, load_checkpoint_audit, planted_heads
-from attractor.audit.result import load_audit
-from attractor.cli.audit import expected_work, parse_heads, parse_layers
 from attractor.cli.session import LONG, ExitCode
-from attractor.errors import InvalidInputError
-from attractor.provenance import read_provenance
+from attractor.heads import load_captured, load_checkpoint_audit, planted_heads
+from attractor.heads.audit.result import load_audit
+from attractor.heads.command import expected_work, parse_heads, parse_layers
+from attractor.results.provenance import read_provenance
+from attractor.support.errors import InvalidInputError
 
 FEW = ("--heads", "1.0,1.1", "--draws", 19)
 
@@ -73,10 +73,10 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
 def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypatch):
     from made_audit import made_control
 
-    from attractor import audit
+    from attractor.heads import audit
 
     monkeypatch.setattr(audit, "positive_control", lambda sizes, **options: made_control())
-    monkeypatch.setattr("attractor.audit.margin_solution.MOST_QUERIES", 16)
+    monkeypatch.setattr("attractor.heads.audit.margin_solution.MOST_QUERIES", 16)
     asked = ("--heads", "0.0,1.1", "--draws", 19, "--training-texts", "--norm", "nuclear")
     found, result = run_json("audit", heads, *asked, "--control")
     assert result.exit_code == 0, result.stderr
@@ -277,7 +277,7 @@ def test_without_a_report_nothing_is_left(run_json, model, tmp_path, fake_torch)
 def test_bad_input_ends_in_a_message_and_leaves_nothing(
     run, heads, model, tmp_path, monkeypatch, arguments, named
 ):
-    monkeypatch.setattr("attractor.cli.audit.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("attractor.heads.command.importlib.util.find_spec", lambda name: None)
     (tmp_path / "empty").mkdir()
     (tmp_path / "texts.txt").write_text("a text\n")
     result = run("audit", *arguments, "--out", "report")

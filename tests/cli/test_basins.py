@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.cli.basins import spanned_plane
 from attractor.cli.session import ExitCode
+from attractor.maps.basins.command import spanned_plane
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from attractor.attention import LinearHead
 from attractor.cli.session import ExitCode
 from attractor.files import save_tokens
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attractor.audit.finished_heads import FinishedHeads
-from attractor.cli import audit
-from attractor.cli.model_shape import ModelShape
+from attractor.heads import command as audit
+from attractor.heads.audit.finished_heads import FinishedHeads
+from attractor.heads.model_shape import ModelShape
 
 SCRIPT = Path(__file__).with_name("continued_commands.py")
 
@@ -62,7 +62,7 @@ def test_an_audit_keeps_its_capture_and_finished_heads(run, run_json, tmp_path, 
     monkeypatch.setattr(audit, "_check_source", lambda *given: False)
     monkeypatch.setattr(ModelShape, "of", classmethod(lambda cls, model: ModelShape(None, None)))
     monkeypatch.setattr(audit, "_capture", capture)
-    monkeypatch.setattr("attractor.report.audit.write_audit_report", lambda *given, **options: {})
+    monkeypatch.setattr("attractor.heads.page.write_audit_report", lambda *given, **options: {})
     whole = FinishedHeads.write
 
     def write(self, name, *rest):

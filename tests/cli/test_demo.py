@@ -1,12 +1,12 @@
 import pytest
 
-import attractor.cli.demo
+import attractor.cli.commands.demo
 
 
 @pytest.mark.usefixtures("optimized")
 def test_digits(run_json, tmp_path, monkeypatch):
     """The smallest and the largest data sets of the demo, at its own settings."""
-    monkeypatch.setattr(attractor.cli.demo, "SIZES", (6, 24))
+    monkeypatch.setattr(attractor.cli.commands.demo, "SIZES", (6, 24))
     found, result = run_json("demo", "--out", tmp_path / "report")
     assert result.exit_code == 0
     small, large = found["sizes"]

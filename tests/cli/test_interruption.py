@@ -16,7 +16,7 @@ QUICK = ("--steps", "100", "--seeds", "2", "--lr", "1.0")
 SLOWLY = """
 import runpy, signal, time
 from attractor import plots
-from attractor.storage import atomic
+from attractor.support.storage import atomic
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from attractor.cli.model_shape import ModelShape
-from attractor.errors import InvalidInputError
+from attractor.heads.model_shape import ModelShape
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

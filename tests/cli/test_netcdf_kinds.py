@@ -1,10 +1,10 @@
 import pytest
 import xarray as xr
 
-from attractor.audit.result import KIND as AUDIT
 from attractor.cli.netcdf_kinds import CAPTURED, RUN
 from attractor.cli.session import ExitCode
-from attractor.monitor.head_monitor import KIND as MONITORED
+from attractor.heads.audit.result import KIND as AUDIT
+from attractor.heads.monitor.head_monitor import KIND as MONITORED
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from commands import FIGURE, FILE, HELD, REPLACED, TABLE
 from attractor.cli import app
 from attractor.cli.application import COMMANDS, load_command
 from attractor.cli.session import ExitCode
-from attractor.storage import OutputFolder, check_paths
-from attractor.storage.markers import made_by
+from attractor.support.storage import OutputFolder, check_paths
+from attractor.support.storage.markers import made_by
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and sockets of POSIX")
 

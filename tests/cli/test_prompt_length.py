@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.cli.session import ExitCode
-from attractor.files import load_head, save_head
-from attractor.prompt import AttentionHead, Gaussian
-from attractor.prompt.length import required_length
-from attractor.provenance import read_provenance
+from attractor.files import load_head
+from attractor.prompts import AttentionHead, Gaussian, save_head
+from attractor.prompts.length import required_length
+from attractor.results.provenance import read_provenance
 
 
 @pytest.fixture

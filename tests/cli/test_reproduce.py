@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from attractor.cli.session import ExitCode
-from attractor.provenance import read_provenance
+from attractor.results.provenance import read_provenance
 
 FEW = ("--steps", 100, "--seeds", 2)
 

@@ -9,11 +9,11 @@ from typing import get_type_hints
 import pytest
 from commands import TABLE
 
-from attractor.cli import reproduce as door
-from attractor.cli.reproduce import NUMBERS, arguments_of, function_of
 from attractor.cli.session import ExitCode
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.provenance import Provenance, embed, read_provenance
+from attractor.papers.commands import reproduce as door
+from attractor.papers.commands.reproduce import NUMBERS, arguments_of, function_of
+from attractor.results.provenance import Provenance, embed, read_provenance
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 NEVER = {
     "store", "file", "run", "model", "texts", "out", "checkpoint", "as_json", "quiet", "first",

@@ -40,7 +40,7 @@ import os, signal, sys, time
 import typer
 from attractor.cli import interruption
 from attractor.cli.session import session
-from attractor.storage import atomic_file
+from attractor.support.storage import atomic_file
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 interruption.take_charge()

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.containers import read_netcdf
-from attractor.datasets import load_tokenizer
 from attractor.models import load_model
-from attractor.provenance import read_provenance
+from attractor.models.datasets import load_tokenizer
+from attractor.results.provenance import read_provenance
+from attractor.support.containers import read_netcdf
 
 STORED = Path(__file__).parents[1] / "stored"
 CONTENTS = json.loads((STORED / "contents.json").read_text())

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from attractor import machine
+from attractor.support import machine
 
 SHELL = pytest.mark.skipif(os.name == "nt", reason="these are files of Unix")
 
@@ -99,14 +99,14 @@ def test_a_home_folder_that_nothing_names_is_no_cache_folder(monkeypatch):
 @pytest.mark.processes
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
 def test_a_platform_that_is_not_there_is_named(platform):
-    code = "from attractor.precision import double_precision\nwith double_precision(): pass"
+    code = "from attractor.support.precision import double_precision\nwith double_precision(): pass"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         env=os.environ | {"JAX_PLATFORMS": platform, "CUDA_VISIBLE_DEVICES": ""},
     )
-    assert "attractor.errors.AttractorError: JAX finds no device" in done.stderr
+    assert "attractor.support.errors.AttractorError: JAX finds no device" in done.stderr
 
 
 @pytest.mark.processes

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from attractor.cli.session import ExitCode
-from attractor.errors import ClusterLostError
+from attractor.support.errors import ClusterLostError
 
 PLAN = """
 experiment = "margins"
@@ -31,7 +31,7 @@ T = 2
 """
 FAILING = """
 import numpy as np
-from attractor.sweeps import Experiment
+from attractor.maps.sweeps import Experiment
 
 def run(point, instances, seeds):
     if point["n"] == 2:
@@ -151,7 +151,7 @@ def test_chunks_that_fail_end_in_a_code_of_their_own(run_json, plan, tmp_path, m
 
 
 def test_an_interrupted_sweep_says_how_to_go_on(run_json, plan, monkeypatch):
-    from attractor.sweeps import _sweep
+    from attractor.maps.sweeps import _sweep
 
     computed = []
 
@@ -172,7 +172,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(run_json, plan, monkeypatch):
 
 
 def test_a_lost_cluster_is_no_bad_input(run_json, plan, monkeypatch):
-    from attractor.sweeps import _sweep
+    from attractor.maps.sweeps import _sweep
 
     def connected(cluster, patience):
         raise ClusterLostError("there was no worker for 60 s: call sweep again to go on")
@@ -186,7 +186,7 @@ def test_a_lost_cluster_is_no_bad_input(run_json, plan, monkeypatch):
 
 
 def test_the_example_is_a_plan(run, run_json, tmp_path):
-    from attractor.sweeps import load_plan
+    from attractor.maps.sweeps import load_plan
 
     found, _ = run_json("example", "sweep", "first.toml")
     assert load_plan(found["file"]).grid.trials == 300

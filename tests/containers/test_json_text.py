@@ -2,8 +2,8 @@
 
 import pytest
 
-from attractor.containers import parse_json, read_json
-from attractor.errors import FileFormatError
+from attractor.support.containers import parse_json, read_json
+from attractor.support.errors import FileFormatError
 
 HOSTILE = {
     "no JSON": "{",
@@ -27,7 +27,7 @@ def test_what_no_one_writes_is_a_value_error(what):
 
 
 def test_more_lists_than_memory_could_take(monkeypatch):
-    monkeypatch.setattr("attractor.containers.json_text._MOST", 100)
+    monkeypatch.setattr("attractor.support.containers.json_text._MOST", 100)
     assert len(parse_json("[" + "[]," * 90 + "1]")) == 91
     with pytest.raises(ValueError, match="more than 100 lists"):
         parse_json("[" + "[]," * 200 + "1]")

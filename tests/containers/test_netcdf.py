@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.containers import netcdf_text, read_group, read_netcdf
-from attractor.errors import AttractorError, FileFormatError
+from attractor.support.containers import netcdf_text, read_group, read_netcdf
+from attractor.support.errors import AttractorError, FileFormatError
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_what_is_whole_comes_back(file):
 
 
 def test_a_file_is_searched_once_for_as_long_as_it_stays_what_it_is(file, monkeypatch):
-    from attractor.containers import netcdf
+    from attractor.support.containers import netcdf
 
     searched = []
     check = netcdf.check_hdf5
@@ -116,12 +116,12 @@ def test_a_long_axis_without_numbers_of_its_own(tmp_path):
 def test_a_group_is_read_alone(file, monkeypatch):
     inner = xr.Dataset({"y": ("n", np.ones(10**6))})
     inner.to_netcdf(file, group="a/b", mode="a", engine="h5netcdf")
-    monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e6)
-    monkeypatch.setattr("attractor.memory._TRIFLE", 0)
+    monkeypatch.setattr("attractor.support.memory.available_memory", lambda: 1e6)
+    monkeypatch.setattr("attractor.support.memory._TRIFLE", 0)
     np.testing.assert_array_equal(read_group(file)["x"], np.arange(3.0))
     with pytest.raises(AttractorError, match=r"^file: .*MB|^file: .*GB"):
         read_group(file, "a/b")
-    monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e8)
+    monkeypatch.setattr("attractor.support.memory.available_memory", lambda: 1e8)
     assert list(read_group(file, "a/b")) == ["y"]
     with pytest.raises(FileFormatError, match=r"a\.nc is damaged .*a/c cannot be read"):
         read_group(file, "a/c")
@@ -130,7 +130,7 @@ def test_a_group_is_read_alone(file, monkeypatch):
 def test_more_than_fits_into_memory_is_refused(file, monkeypatch):
     with h5py.File(file, "r+") as stored:
         stored.create_dataset("z", data=np.zeros(10**7), compression="gzip")
-    monkeypatch.setattr("attractor.memory.available_memory", lambda: 7e7)
+    monkeypatch.setattr("attractor.support.memory.available_memory", lambda: 7e7)
     with pytest.raises(AttractorError, match=r"^file: .*0\.1 GB"):
         read_netcdf(file)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.containers import StoredArrays
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.support.containers import StoredArrays
+from attractor.support.errors import AttractorError, FileFormatError, InvalidInputError
 
 
 def member(descr="'<f8'", shape=(2, 3, 4), numbers=bytes(192), more=""):
@@ -139,6 +139,6 @@ def test_arrays_of_every_kind_come_back(tmp_path, rng):
 def test_more_than_fits_into_memory_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     file = tmp_path / "a.npz"
     np.savez_compressed(file, keys=np.zeros((10**7,)))
-    monkeypatch.setattr("attractor.memory.available_memory", lambda: 7e7)
+    monkeypatch.setattr("attractor.support.memory.available_memory", lambda: 7e7)
     with pytest.raises(AttractorError, match=r"^file: .*0\.1 GB"):
         load(file)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
+from attractor.support.errors import AttractorError, FileFormatError, InvalidInputError
 
 
 def write(path, header, body=bytes(192), metadata=None):

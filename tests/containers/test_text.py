@@ -1,9 +1,10 @@
 import pytest
 
-from attractor.cli.documents import read_documents
-from attractor.containers import read_text_blocks
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.files import corpus_text, load_corpus
+from attractor.corpora.files import corpus_text
+from attractor.files import load_corpus
+from attractor.heads.documents import read_documents
+from attractor.support.containers import read_text_blocks
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 ENDS = {"line feed": "\n", "carriage return": "\r", "both": "\r\n"}
 
@@ -26,7 +27,9 @@ def small_blocks(request, monkeypatch):
     monkeypatch.setattr(corpus_text, "BLOCK", max(request.param, 6))
     size = request.param
     whole = read_text_blocks
-    monkeypatch.setattr("attractor.cli.documents.read_text_blocks", lambda file: whole(file, size))
+    monkeypatch.setattr(
+        "attractor.heads.documents.read_text_blocks", lambda file: whole(file, size)
+    )
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -67,7 +70,7 @@ def test_what_is_no_utf_8_is_named_with_line_and_byte(tmp_path, reader, content,
 
 
 def test_a_long_document_is_one_document(tmp_path, monkeypatch):
-    monkeypatch.setattr("attractor.cli.documents.LONGEST", 8)
+    monkeypatch.setattr("attractor.heads.documents.LONGEST", 8)
     file = tmp_path / "texts.txt"
     file.write_text("one two three four\nfive\n")
     assert read_documents(file, 10) == ["one two", "five"]

@@ -1,7 +1,6 @@
 import jax
 import numpy as np
 import pytest
-
 from attractor.datasets.image_preparation import (
     augment_images,
     channel_statistics,

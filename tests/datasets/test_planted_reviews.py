@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from attractor.datasets._planted_reviews import planted_reviews
 from attractor.errors import InvalidInputError
 

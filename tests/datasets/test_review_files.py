@@ -2,7 +2,6 @@ import csv
 import tracemalloc
 
 import pytest
-
 from attractor.datasets.review_files import LONGEST
 from attractor.datasets.reviews import iterate_reviews, load_reviews
 from attractor.errors import FileFormatError, InvalidInputError

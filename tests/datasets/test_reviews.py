@@ -3,10 +3,9 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-
 from attractor.datasets.reviews import Reviews, load_reviews, split_reviews, text_groups
 from attractor.errors import InvalidInputError
+from hypothesis import given, settings, strategies as st
 
 
 def made_up(texts, labels, splits=None):

@@ -3,7 +3,6 @@ import sys
 
 import numpy as np
 import pytest
-
 from attractor.datasets.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 from attractor.errors import FileFormatError, InvalidInputError
 

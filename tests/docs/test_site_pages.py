@@ -25,8 +25,8 @@ from site_pages.project import PAGES, with_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
-from attractor.audit.glossary import glossary
 from attractor.cli.application import COMMANDS, load_command
+from attractor.heads.audit.glossary import glossary
 from attractor.papers import all_claims, all_figures
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +147,9 @@ def test_links_of_guides_lead_somewhere(path):
 
 
 def test_links_to_what_pages_are_made_from_lead_to_the_pages():
-    text = "[a](../found_wrong.toml#b), [c](../../src/attractor/cli/check.py), [d](norms.md)"
+    text = (
+        "[a](../found_wrong.toml#b), [c](../../src/attractor/cli/commands/check.py), [d](norms.md)"
+    )
     moved = "[a](../generated/found_wrong.md#b), [c](../generated/commands/check.md), [d](norms.md)"
     assert with_pages(text, "theory/training") == moved
     assert with_pages("[e](../CHANGELOG.md)", "index") == "[e](generated/changelog.md)"
@@ -186,8 +188,11 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 
 
 def test_what_a_type_means_is_read_off_the_imports():
-    assert imported_from("attractor.files.head", "Measure") == "attractor.prompt.measures.contract"
-    assert imported_from("attractor.sweeps.experiment", "Measure") is None
+    assert (
+        imported_from("attractor.prompts.files.head", "Measure")
+        == "attractor.prompts.measures.contract"
+    )
+    assert imported_from("attractor.maps.sweeps.experiment", "Measure") is None
 
 
 def test_data_say_what_stands_below_where_they_are_assigned():

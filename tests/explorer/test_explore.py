@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.explorer import Explorer, answers, state_of
 from attractor.explorer.answers import report_on
+from attractor.support.errors import InvalidInputError
 
 
 def index_of(solution):

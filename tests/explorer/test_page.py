@@ -11,9 +11,9 @@ import pytest
 from site_pages.offline import outside_references
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.explorer import Explorer, state_of
 from attractor.explorer.page import script
+from attractor.support.errors import InvalidInputError
 
 TITLE = "</script><script>alert(1)</script> & “tokens”"
 

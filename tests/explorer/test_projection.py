@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.explorer import Explorer, state_of
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.explorer import check_state, scene_named, scene_names, state_of
 from attractor.explorer.state import SCHEMA
+from attractor.support.errors import InvalidInputError
 
 SOURCE = Path(__file__).parents[2] / "explorer/src/state.ts"
 STATE = {

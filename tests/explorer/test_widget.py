@@ -6,8 +6,8 @@ import builtins
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.explorer import widget
+from attractor.support.errors import InvalidInputError
 
 
 def test_without_anywidget_it_is_said_what_to_install(flat, monkeypatch):

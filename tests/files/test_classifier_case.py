@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.files import load
 from attractor.papers import ClassifierCase, Outcome, get_claim
 from attractor.papers.check import check_claim
 from attractor.papers.hypotheses_table import check_hypotheses
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

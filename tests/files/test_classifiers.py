@@ -5,15 +5,9 @@ import pytest
 import xarray as xr
 
 from attractor import load
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.files import (
-    CLASSIFIERS_LAYOUT,
-    ClassifierCase,
-    load_corpus,
-    load_head,
-    load_tokens,
-    save_classifiers,
-)
+from attractor.files import load_corpus, load_head, load_tokens
+from attractor.papers import CLASSIFIERS_LAYOUT, ClassifierCase, save_classifiers
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 ATTRIBUTES = {"data": "text", "chance": 0.5, "test_examples": 2000}
 COORDINATES = {

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.files import ArrayFile, DataSet, FileContents, reading, register_file
+from attractor.files import ArrayFile, DataSet, FileContents, data_hash, reading, register_file
 from attractor.files.contents import check_known
 from attractor.files.shrinking import Trial
-from attractor.provenance import data_hash
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.files import load, load_corpus, load_tokens, save_corpus
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus, save_corpus
+from attractor.files import load, load_corpus, load_tokens
+from attractor.support.errors import InvalidInputError
 
 SENTENCES = np.array([[0, 1, 2], [2, 0, -1]])
 

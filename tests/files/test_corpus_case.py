@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
+from attractor.corpora import Corpus
+from attractor.corpora.embedded.embeddings import gaussian
 from attractor.files import load
-from attractor.next_token import Corpus
-from attractor.next_token.embeddings import gaussian
 from attractor.papers import CorpusCase, Measurement
 from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.next_token.data import grammar, missing_relations
-from attractor.papers.paper import NEXT_TOKEN
+from attractor.results.paper import NEXT_TOKEN
+from attractor.support.errors import InvalidInputError
 
 
 def claim(measure):

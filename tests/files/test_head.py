@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.files import load_corpus, load_head, load_tokens, save_head
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import (
+from attractor.files import load_corpus, load_head, load_tokens
+from attractor.prompts import save_head
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import (
     Convolution,
     Empirical,
     Gaussian,
@@ -16,6 +16,7 @@ from attractor.prompt.measures import (
     Rademacher,
     Sphere,
 )
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 FLAG = "divide_by_sqrt_head_dimension"
 HEAD = {

@@ -3,18 +3,16 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.files import load
-from attractor.files.head_laws import of_coordinates
 from attractor.papers import HeadCase, Measurement
 from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.data import features, line, random_head, signs
 from attractor.papers.large_prompt.denoising_data import noisy_points
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import (
+from attractor.prompts.files.head_laws import of_coordinates
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import (
     Empirical,
     Gaussian,
     Laplace,
@@ -23,6 +21,8 @@ from attractor.prompt.measures import (
     Sphere,
     Uniform,
 )
+from attractor.results.paper import LARGE_PROMPT
+from attractor.support.errors import InvalidInputError
 
 
 def claim(fails):

@@ -4,20 +4,14 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.errors import InvalidInputError
-from attractor.files import (
-    IN_CONTEXT_LAYOUT,
-    InContextCase,
-    load_corpus,
-    load_head,
-    load_tokens,
-    save_in_context,
-)
+from attractor.files import load_corpus, load_head, load_tokens
 from attractor.files.shrinking import Trial
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.in_context_data import small
-from attractor.prompt.in_context import HUBER, SQUARED, Loss, built_in, transfer_of_samples
-from attractor.prompt.measures import Empirical, Gaussian
+from attractor.prompts import IN_CONTEXT_LAYOUT, InContextCase, save_in_context
+from attractor.prompts.in_context import HUBER, SQUARED, Loss, built_in, transfer_of_samples
+from attractor.prompts.measures import Empirical, Gaussian
+from attractor.support.errors import InvalidInputError
 
 RANDOM = np.random.default_rng(0)
 EVERYTHING = {

@@ -4,8 +4,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from attractor.errors import FileFormatError, InvalidInputError
 from attractor.files import load
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 @pytest.mark.parametrize("lead", [(), (2,)])

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.errors import InvalidInputError
-from attractor.files import (
-    REGRESSION_LAYOUT,
-    RegressionCase,
-    load_corpus,
-    load_head,
-    load_tokens,
-    save_regression,
-)
-from attractor.prompt.regression import RegressionTask, initial_scale_bounds
+from attractor.files import load_corpus, load_head, load_tokens
+from attractor.prompts import REGRESSION_LAYOUT, RegressionCase, save_regression
+from attractor.prompts.regression import RegressionTask, initial_scale_bounds
+from attractor.support.errors import InvalidInputError
 
 COVARIANCE = np.array([[2.0, 0.5], [0.5, 1.0]])
 EVERYTHING = {

@@ -11,8 +11,8 @@ from attractor.papers.check import check_claim, shrink
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.regression_data import correlated, independent, small_input
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.prompt.regression import RegressionTask
+from attractor.prompts.regression import RegressionTask
+from attractor.results.paper import LARGE_PROMPT
 
 
 def claim(measure):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from attractor.errors import InvalidInputError
 from attractor.files import load
-from attractor.selection import token_scores
+from attractor.margin.selection import token_scores
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.files import load
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.files import load
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from attractor.attention import ConcaveHead, LinearHead
-from attractor.errors import InvalidInputError
 from attractor.files import load, save_tokens
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 ARRAYS = ("keys", "queries", "values", "labels", "mask", "instance_numbers")

@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from fuzzing.arguments import public
 from fuzzing.arguments.calls import CALLS
 from fuzzing.arguments.exempt import SLOW

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.geometry import registered_geometries
+from attractor.support.errors import InvalidInputError
 
 GEOMETRIES = [geometry for kind in registered_geometries() for geometry in kind.examples()]
 NORMS = ("norm", "dual_norm")

@@ -5,16 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.geometry import (
-    Block,
-    BlockMaximum,
-    BlockSum,
-    Lp,
-    Nuclear,
-    Spectral,
-    get_geometry,
-)
+from attractor.geometry import Block, BlockMaximum, BlockSum, Lp, Nuclear, Spectral, get_geometry
+from attractor.support.errors import InvalidInputError
 
 MIXED = "max(2 spectral[0:3, 0:4], l_inf[3:4, 0:4], 0.5 l_1.5[:, 4:])"
 

@@ -5,7 +5,7 @@ import pytest
 
 from attractor.geometry import singular_value_decomposition, singular_values
 from attractor.geometry.jax_decompositions import one_at_a_time
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (5, 4, 3), (2, 3, 4, 5)])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attractor import MarginProblem, solve
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, registered_geometries
 from attractor.geometry.duality import check_duality
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from attractor.geometry import Schatten, Spectral
 from attractor.geometry.decompositions import singular_power
 from attractor.geometry.jax_decompositions import sum_of_powers
 from attractor.geometry.jax_singular_powers import singular_power as together, sum_of_cubes
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 _CUT = 15 * 2.0**-52
 """Singular values of 8 x 7 matrices below it, relative to the largest, count as zero."""

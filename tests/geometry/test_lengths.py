@@ -4,7 +4,7 @@ import pytest
 
 from attractor.geometry import lengths
 from attractor.geometry._lengths import cosines
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e-140, 1.0, 1e140, 1e160, 1e300])

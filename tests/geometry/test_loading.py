@@ -2,7 +2,7 @@ import importlib
 import sys
 
 from attractor.geometry.loading import load_geometry
-from attractor.loaded import leave_out
+from attractor.support.loaded import leave_out
 
 
 def test_a_module_of_one_s_own_finds_the_library_that_commands_leave_out(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral, get_geometry
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 from margin_examples import unit
 
-from attractor.errors import DuplicateTokensWarning
 from attractor.margin import MarginProblem
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import DuplicateTokensWarning
 from attractor.tokens import Tokens
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate_file import contents
+from attractor.margin.certificates.certificate_file import contents
+from attractor.support.errors import Status
 
 CHECKER = Path(__file__).parents[2] / "tools" / "verify_certificate.py"
 GEOMETRIES = (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.tokens import Tokens
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from attractor.margin import MarginProblem
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.tokens import Tokens
 
 STORED = Path(__file__).parents[1] / "data" / "unit_tokens_6_8_10.npz"

@@ -10,9 +10,9 @@ import pytest
 from adversarial_problems import KINDS, adversarial_problems
 from certificate_examples import GEOMETRIES, load_checker, through_json
 
-from attractor.errors import Status
 from attractor.margin import solve
-from attractor.margin.certificate_file import contents
+from attractor.margin.certificates.certificate_file import contents
+from attractor.support.errors import Status
 
 EACH = 46
 checker = load_checker()

@@ -3,14 +3,9 @@ import pytest
 from margin_examples import unit
 
 from attractor.attention import LinearHead
-from attractor.errors import DuplicateTokensWarning, InvalidInputError
-from attractor.margin import (
-    MarginProblem,
-    attracting_cone,
-    locally_optimal_selections,
-    solve,
-)
-from attractor.selection import Selection, token_scores
+from attractor.margin import MarginProblem, attracting_cone, locally_optimal_selections, solve
+from attractor.margin.selection import Selection, token_scores
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.tokens import Tokens
 
 

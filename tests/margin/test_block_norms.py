@@ -8,10 +8,10 @@ import pytest
 from certificate_examples import load_checker, through_json
 from conic_oracle import KINDS, conic_value, of_kind
 
-from attractor.errors import Status
 from attractor.geometry import get_geometry
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate_file import contents
+from attractor.margin.certificates.certificate_file import contents
+from attractor.support.errors import Status
 
 SEVERAL = [
     "max(spectral[: by 2])",

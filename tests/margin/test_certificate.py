@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify, proven_margins, rank_of
+from attractor.margin.certificates.certificate import certify, proven_margins, rank_of
+from attractor.support.errors import Status
 
 seeds = st.integers(0, 2**20)
 

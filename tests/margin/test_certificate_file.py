@@ -14,10 +14,11 @@ from certificate_examples import (
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
-from attractor.margin import MarginProblem, exact, solve
-from attractor.margin.certificate_file import contents
+from attractor.margin import MarginProblem, solve
+from attractor.margin.certificates import exact
+from attractor.margin.certificates.certificate_file import contents
+from attractor.support.errors import InvalidInputError, Status
 
 checker = load_checker()
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, get_geometry
 from attractor.margin import MarginProblem, solve
 from attractor.margin.large import constraint_generation, driver
 from attractor.margin.large.constraint_generation import is_overdetermined
+from attractor.support.errors import Status
 
 NORMS = (
     "frobenius",

@@ -3,8 +3,8 @@
 import numpy as np
 
 from attractor.margin import MarginProblem
-from attractor.margin.correction import meet_constraints
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.correction import meet_constraints
 
 
 def scaled_problem(left, right, bounds, equality):

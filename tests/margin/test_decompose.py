@@ -3,11 +3,11 @@ import pytest
 from margin_examples import random_tokens, unit
 from scipy.special import log_softmax, softmax
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.margin.decomposition import decompose
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.margin.variants.decomposition import decompose
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 GEOMETRIES = [Frobenius(), Lp(1.5), Lp(3), Nuclear()]

@@ -6,11 +6,12 @@ from margin_examples import unit
 
 from attractor.attention import LinearHead
 from attractor.datasets._unit_tokens import unit_tokens
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear
-from attractor.margin import MarginProblem, check_local_optimality, enumeration
-from attractor.margin.enumeration import enumerate_selections, locally_optimal_selections
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin import MarginProblem, check_local_optimality
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.margin.selections import enumeration
+from attractor.margin.selections.enumeration import enumerate_selections, locally_optimal_selections
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 

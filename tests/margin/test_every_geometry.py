@@ -15,10 +15,10 @@ from conic_oracle import (
 )
 from hypothesis import given, strategies as st
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import solve
-from attractor.margin.certificate import certify
+from attractor.margin.certificates.certificate import certify
+from attractor.support.errors import Status
 
 PROBLEMS = 200
 ORACLES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.margin import extended
+from attractor.margin.batching import extended
 
 seeds = st.integers(0, 2**20)
 numbers = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-100)

@@ -3,11 +3,11 @@ import pytest
 import xarray as xr
 from margin_examples import random_problem, stored_tokens
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify
-from attractor.margin.factorized import solve_factorized
+from attractor.margin.certificates.certificate import certify
+from attractor.margin.variants.factorized import solve_factorized
+from attractor.support.errors import InvalidInputError, Status
 
 
 @pytest.fixture(scope="module")

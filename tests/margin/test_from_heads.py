@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

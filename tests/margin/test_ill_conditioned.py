@@ -10,11 +10,11 @@ from certificate_examples import GEOMETRIES, load_checker, through_json
 from conic_oracle import random_small_problem
 from margin_examples import random_problem, thin_problem
 
-from attractor.errors import Status
 from attractor.geometry import Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
 from attractor.margin.algorithms import solve_in_frobenius
-from attractor.margin.certificate_file import contents
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate_file import contents
 from attractor.margin.ill_conditioned import methods
 from attractor.margin.ill_conditioned.centering import centered
 from attractor.margin.ill_conditioned.constraints import Constraints
@@ -22,7 +22,7 @@ from attractor.margin.ill_conditioned.graph import PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 from attractor.margin.methods import Task
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 CURVED = [geometry for geometry in GEOMETRIES if geometry.name != "frobenius"]
 every = pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
-from attractor.errors import DuplicateTokensWarning, Status
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import DuplicateTokensWarning, Status
 from attractor.tokens import Tokens
 
 

@@ -5,10 +5,10 @@ from joint_examples import SLACK, TIGHT, published_joint, random_joint
 from margin_examples import random_tokens
 from scipy.optimize import nnls
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, label_problem, label_support, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 EVERY_NORM = [Frobenius(), Lp(1), Lp(1.5), Lp(3), Lp(np.inf), Nuclear(), Spectral(), Schatten(8)]

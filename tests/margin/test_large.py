@@ -11,14 +11,14 @@ from conic_oracle import KINDS, random_small_problem
 from margin_examples import random_problem, unit
 
 import attractor as at
-from attractor import memory
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, get_geometry
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import certify
 from attractor.margin.large import driver
-from attractor.margin.scaling import ScaledConstraints
-from attractor.progress import ProgressBar
+from attractor.support import memory
+from attractor.support.errors import InvalidInputError, Status
+from attractor.support.progress import ProgressBar
 
 SILENT = ProgressBar("", None, None)
 NORMS = "frobenius nuclear spectral l_1 l_inf l_1.5 l_3 schatten_1.5 schatten_4".split()
@@ -165,7 +165,7 @@ def test_rounding_is_bounded_in_portions(monkeypatch):
     problem = planted_problem(40, 60, 12).batched()
     solution = solve(problem)
     whole = certify(problem, solution.W, solution.multipliers, Frobenius())
-    monkeypatch.setattr("attractor.margin.certificate._MOST_EXTENDED", 0)
+    monkeypatch.setattr("attractor.margin.certificates.certificate._MOST_EXTENDED", 0)
     coarse = certify(problem, solution.W, solution.multipliers, Frobenius())
     assert 0 <= coarse.gap[0] - whole.gap[0] < 1e-10
     assert coarse.value[0] == pytest.approx(whole.value[0], rel=1e-10)

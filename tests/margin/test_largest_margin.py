@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from attractor.errors import Status
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.linear.largest_margin import solve_by_largest_margin
+from attractor.support.errors import Status
 
 
 def random_set(seed):

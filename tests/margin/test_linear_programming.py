@@ -7,17 +7,17 @@ from conic_oracle import random_small_problem
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem
 
-from attractor.errors import Status
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import certify
 from attractor.margin.linear.methods import (
     solve_by_conservative_linear_programming,
     solve_by_linear_programming,
 )
 from attractor.margin.linear.simplex import solve_by_simplex
 from attractor.margin.methods import Task
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 SUM, LARGEST = Lp(1), Lp(np.inf)
 BOTH = pytest.mark.parametrize("geometry", [SUM, LARGEST], ids=lambda geometry: geometry.name)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from margin_examples import random_tokens, stored_tokens
 
-from attractor.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.selection import Selection, token_scores
+from attractor.margin.selection import Selection, token_scores
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.tokens import Tokens
 
 

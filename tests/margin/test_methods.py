@@ -11,7 +11,6 @@ from margin_examples import random_problem, stored_tokens
 from attractor.analysis import compare_geometries
 from attractor.analysis.measures import directional_bregman_divergence
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, Lp, Nuclear
 from attractor.margin import (
     MarginProblem,
@@ -23,6 +22,7 @@ from attractor.margin import (
     solve_several,
 )
 from attractor.margin.methods import methods_for, register_methods
+from attractor.support.errors import InvalidInputError
 from attractor.training import declare
 
 PROBLEM = random_problem(1, 4, 4, 5)[0]

@@ -9,9 +9,9 @@ import pytest
 from margin_examples import random_problem
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.geometry import registry
 from attractor.margin import methods
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from conic_oracle import conic_value, entrywise, random_small_problem, squared_s
 from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin import MarginProblem, solve
 from attractor.margin.algorithms import solve_in_frobenius
-from attractor.margin.certificate import certify_scaled
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import certify_scaled
 from attractor.margin.methods import Task
-from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.smooth.methods import solve_by_aggressive_newton, solve_by_conservative_newton
+from attractor.support.errors import Status
 
 EXPONENTS = (1.01, 1.1, 1.5, 1.75, 3, 4, 8)
 GEOMETRIES = [kind(p) for kind in (Lp, Schatten) for p in EXPONENTS]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, random_tokens
 
-from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.margin import MarginProblem
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.tokens import Tokens
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.margin.certificate import certify
-from attractor.margin.certificate_file import contents
-from attractor.margin.contradiction import proved_multipliers
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import certify
+from attractor.margin.certificates.certificate_file import contents
+from attractor.margin.certificates.contradiction import proved_multipliers
+from attractor.support.errors import Status
 
 NORMS = [Frobenius(), Lp(1), Lp(1.5), Lp(np.inf), Nuclear(), Spectral(), Schatten(3)]
 CHECKER = Path(__file__).parents[2] / "tools" / "verify_certificate.py"

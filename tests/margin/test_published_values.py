@@ -9,10 +9,10 @@ import pytest
 from margin_examples import stored_tokens
 
 from attractor.datasets import unit_tokens
-from attractor.errors import DuplicateTokensWarning, Status
 from attractor.geometry import Lp, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection, token_scores
+from attractor.margin.selection import Selection, token_scores
+from attractor.support.errors import DuplicateTokensWarning, Status
 
 
 @functools.cache

@@ -9,8 +9,8 @@ from margin_examples import random_problem, stored_tokens
 from attractor.datasets import unit_tokens
 from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.rank import certified_rank
-from attractor.selection import optimal_tokens
+from attractor.margin.faces.rank import certified_rank
+from attractor.margin.selection import optimal_tokens
 
 
 @pytest.fixture(scope="module")

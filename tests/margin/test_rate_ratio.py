@@ -6,7 +6,6 @@ import pytest
 from conic_oracle import entrywise, frobenius, nuclear, spectral
 from joint_examples import SLACK, TIGHT, published_joint, random_joint
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Spectral
 from attractor.margin import (
     MarginProblem,
@@ -16,7 +15,8 @@ from attractor.margin import (
     relaxed_problem,
     solve,
 )
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 NORMS = {

@@ -3,10 +3,10 @@ import pytest
 from conic_oracle import conic_value, entrywise, frobenius
 from joint_examples import SLACK, TIGHT, published_joint, random_joint
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, label_problem, label_support, relaxed_problem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 

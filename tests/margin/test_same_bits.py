@@ -8,12 +8,12 @@ from certificate_examples import GEOMETRIES
 
 from attractor.geometry import Frobenius, Nuclear, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.batches import inner_products, powers
-from attractor.margin.correction import meet_constraints
+from attractor.margin.batching.batches import inner_products, powers
+from attractor.margin.batching.reduction import reduce_to_spans
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.frobenius.block_pivoting import pivot
-from attractor.margin.reduction import reduce_to_spans
-from attractor.margin.scaling import ScaledConstraints
-from attractor.threads import use_threads
+from attractor.support.threads import use_threads
 from fuzzing.margin_families import ALIKE, FAMILIES, make
 
 

@@ -10,17 +10,17 @@ from certificate_examples import GEOMETRIES
 from exact_oracle import exact_norm
 from margin_examples import random_problem
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.algorithms import solve_in_frobenius
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.frobenius import exact_active_set
 from attractor.margin.frobenius.exact_active_set import solve_exactly
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.linear import exact_simplex
 from attractor.margin.linear.exact_simplex import solve_by_exact_simplex
 from attractor.margin.methods import Task
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 LEFT = np.array([[-6, 4, 4], [-2, 7, 0], [-2, -1, 3], [2, -6, 5]])
 EXAMPLE = MarginProblem(LEFT * np.array([1, 1e-6, 1e-12]), np.ones((4, 1)))

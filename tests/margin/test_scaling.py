@@ -3,10 +3,10 @@ import warnings
 import numpy as np
 import pytest
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 GEOMETRIES = [
     Frobenius(), Lp(1), Lp(1.5), Lp(3), Lp(np.inf), Nuclear(), Spectral(), Schatten(1.5)

@@ -4,11 +4,11 @@ from conic_oracle import conic_value, nuclear, spectral
 from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem, stored_tokens, thin_problem, unit
 
-from attractor.errors import Status
 from attractor.geometry import Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solve
 from attractor.margin.semidefinite import smoothing_path
 from attractor.margin.semidefinite.smoothed_norm import NuclearPoint, SpectralPoint
+from attractor.support.errors import Status
 
 GEOMETRIES = [Nuclear(), Spectral()]
 ORACLES = {Nuclear(): nuclear, Spectral(): spectral}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from margin_examples import unit
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import Status
 from attractor.tokens import Tokens
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from margin_examples import random_tokens
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear
 from attractor.margin import MarginProblem, solve, solve_several
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from margin_examples import random_problem, random_tokens, stored_tokens
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Lp, Nuclear
 from attractor.margin import MarginProblem, solve
+from attractor.support.errors import InvalidInputError, Status
 
 
 def test_multipliers_are_dual_feasible_and_build_the_matrix():

@@ -9,10 +9,10 @@ from margin_examples import (
     unit,
 )
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, solve
 from attractor.margin.frobenius import block_pivoting, exact_active_set, least_distance
+from attractor.support.errors import InvalidInputError, Status
 
 seeds = st.integers(0, 2**20)
 

@@ -6,7 +6,7 @@ import pytest
 
 from attractor.margin import MarginProblem, _solve, solve, solved_once as solved_once_module
 from attractor.margin.solved_once import solved_once
-from attractor.threads import use_threads
+from attractor.support.threads import use_threads
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from margin_examples import random_problem, stored_tokens
 
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, solve
-from attractor.margin.certificate import certify
+from attractor.margin.certificates.certificate import certify
 
 
 def central_pair(problem, distance):

@@ -3,7 +3,6 @@ import pytest
 from margin_examples import random_tokens
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
 from attractor.margin import (
     MarginProblem,
@@ -12,7 +11,8 @@ from attractor.margin import (
     solve_several,
     tie_classes,
 )
-from attractor.selection import Selection, token_scores
+from attractor.margin.selection import Selection, token_scores
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 

@@ -11,10 +11,10 @@ import scipy.optimize
 from hypothesis import given, strategies as st
 from margin_examples import random_problem, stored_tokens
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
 from attractor.margin import MarginProblem, solution as solution_module, solve
-from attractor.margin.uniqueness import uniqueness_of
+from attractor.margin.faces.uniqueness import uniqueness_of
+from attractor.support.errors import Status
 
 SUM, LARGEST = Lp(1), Lp(np.inf)
 FOUR = [SUM, LARGEST, Nuclear(), Spectral()]
@@ -278,7 +278,7 @@ def test_nuclear_solutions_of_generic_problems_are_not_judged_one_by_one(monkeyp
     judged = judged_one_by_one(monkeypatch)
     assert set(solve(random_problem(50, 3, 4, 5), Nuclear()).uniqueness) == {"unique"}
     assert not judged
-    monkeypatch.setattr("attractor.margin.uniqueness._LARGEST", 40)  # one or two at a time
+    monkeypatch.setattr("attractor.margin.faces.uniqueness._LARGEST", 40)  # one or two at a time
     assert set(solve(random_problem(50, 3, 4, 5), Nuclear()).uniqueness) == {"unique"}
     assert not judged
 
@@ -410,5 +410,5 @@ def test_a_decomposition_that_does_not_converge_is_taken_by_another_method(monke
         return usual(rows, *arguments, **options)
 
     solution = solve(problem[0], Spectral())
-    monkeypatch.setattr("attractor.margin.optimal_set.np.linalg.svd", svd)
+    monkeypatch.setattr("attractor.margin.faces.optimal_set.np.linalg.svd", svd)
     assert str(solution.uniqueness) == expected and failed

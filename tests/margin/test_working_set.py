@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Lp, Nuclear, get_geometry
 from attractor.margin import MarginProblem, solve, working_set as working_set_module
+from attractor.support.errors import InvalidInputError, Status
 
 
 def assert_same(found, cold):

@@ -7,7 +7,7 @@ import pytest
 from attractor.models import TextTransformerConfig, VisionTransformerConfig, build_model
 from attractor.models.building import model_shapes
 from attractor.models.model_file import named_weights
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 TEXT = TextTransformerConfig(
     vocabulary=20, length=6, width=8, blocks=2, heads=2, hidden=16, dropout=0.5

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.models import ClassificationData, Examples
+from attractor.support.errors import InvalidInputError
 
 IDS = np.arange(12).reshape(3, 4)
 LABELS = np.array([0, 1, 1])

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.models import TextTransformerConfig, VisionTransformerConfig, parameter_count
+from attractor.support.errors import InvalidInputError
 
 from .conftest import TEXT, VISION
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
 from attractor.models.learning_rate_search import search_learning_rate
+from attractor.support.errors import InvalidInputError
 
 
 def peak(at):

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attractor.errors import FileFormatError, InvalidInputError
 from attractor.models import load_model, save_model
-from attractor.precision import double_precision
+from attractor.support.errors import FileFormatError, InvalidInputError
+from attractor.support.precision import double_precision
 
 from .conftest import TEXT, VISION, widened
 

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.models.text import read_vector
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 from .conftest import TEXT, built, drawn, forward, torch_block, torch_weights, widened
 

@@ -6,7 +6,6 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.models import (
     ClassificationData,
     Examples,
@@ -19,7 +18,8 @@ from attractor.models import (
 )
 from attractor.models._train_classifier import ClassifierTrials
 from attractor.models.classifier_training import ClassifierTraining, EarlyStop, Labeled
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.precision import double_precision
 from attractor.training import mirror_descent
 
 from .conftest import forward

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import AttractorWarning, InvalidInputError
-from attractor.monitor import HeadMonitor, RecordStatus, WatchedHead, load_records, watch
+from attractor.heads import HeadMonitor, RecordStatus, WatchedHead, load_records
+from attractor.heads.monitor import watch
+from attractor.support.errors import AttractorWarning, InvalidInputError
 
 TOKENS = at.Tokens(*(np.random.default_rng(0).normal(size=shape) for shape in [(4, 5, 6), (4, 6)]))
 MATRICES = np.random.default_rng(1).normal(size=(6, 6, 6))

@@ -3,8 +3,8 @@ import pytest
 
 import attractor as at
 from attractor.datasets import unit_tokens
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.monitor import HeadMonitor, WatchedHead, load_records
+from attractor.heads import HeadMonitor, WatchedHead, load_records
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 STEP = at.normalized_gradient_descent(0.1)
 
@@ -45,7 +45,7 @@ def random_matrices(count, seed=1, d=6):
 
 def slow_down(monkeypatch, clock, seconds):
     """Lets every solution take some time."""
-    from attractor.monitor import watch
+    from attractor.heads.monitor import watch
 
     solved = watch.solve
 
@@ -194,7 +194,7 @@ def test_heads_that_share_a_reading_share_its_call():
 
 def test_what_heads_share_is_used_at_once(monkeypatch):
     """Both are read in one call, which a head that waits has to have again."""
-    monkeypatch.setattr("attractor.monitor.head_monitor.FREE", 0.0)
+    monkeypatch.setattr("attractor.heads.monitor.head_monitor.FREE", 0.0)
     clock, matrices, tokens = Clock(), random_matrices(600), random_tokens()
     slow_down(monkeypatch, clock, 0.3)
     calls = []
@@ -235,7 +235,7 @@ def test_short_runs_have_all_their_records_at_the_same_steps(monkeypatch):
 
 
 def test_records_keep_to_the_budget(monkeypatch):
-    monkeypatch.setattr("attractor.monitor.head_monitor.FREE", 0.0)
+    monkeypatch.setattr("attractor.heads.monitor.head_monitor.FREE", 0.0)
     clock, tokens = Clock(), random_tokens()
     matrices = random_matrices(400)
 

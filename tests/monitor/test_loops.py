@@ -7,7 +7,7 @@ import optax
 import pytest
 
 import attractor as at
-from attractor.monitor import HeadMonitor, WatchedHead
+from attractor.heads import HeadMonitor, WatchedHead
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(4, 5, 6)).astype(np.float32), RNG.normal(size=(4, 6)).astype(np.float32)

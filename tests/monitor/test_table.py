@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.monitor import HeadMonitor, HeadRecord, RecordStatus, WatchedHead
-from attractor.monitor.seen import records_seen
-from attractor.monitor.table import latest_table, notes, reading
+from attractor.heads import HeadMonitor, HeadRecord, RecordStatus, WatchedHead
+from attractor.heads.monitor.seen import records_seen
+from attractor.heads.monitor.table import latest_table, notes, reading
+from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(0)
 KEYS, QUERIES = RNG.normal(size=(4, 5, 6)), RNG.normal(size=(4, 6))
@@ -77,7 +77,7 @@ def test_random_matrices_are_held_against_what_they_select_themselves():
     assert found.keys() == monitor.random_ratios.keys() == {"a", "b"}
     np.testing.assert_array_equal(found["a"], monitor.random_ratios["a"])
     assert "random: 3 matrices" in str(monitor)
-    rng = at.randomness.generator(5, 1, purpose="random matrices in place of heads")
+    rng = at.support.randomness.generator(5, 1, purpose="random matrices in place of heads")
     for ratio in monitor.random_ratios["b"]:
         R = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 6))  # of the rank of the head
         selection = at.attended_tokens(tokens, R)

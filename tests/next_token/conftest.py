@@ -1,6 +1,6 @@
 import pytest
 
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus
 
 
 @pytest.fixture(scope="session")

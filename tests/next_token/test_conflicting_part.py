@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, collocation, corpus_structure
-from attractor.next_token.conflicting_part import conflicting_part
-from attractor.next_token.frequent_samples import frequent_samples
+from attractor.corpora import Corpus, collocation, corpus_structure
+from attractor.corpora.frequent_samples import frequent_samples
+from attractor.corpora.parts.conflicting_part import conflicting_part
+from attractor.support.errors import InvalidInputError
 
 
 def part_of(corpus):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus
+from attractor.support.errors import InvalidInputError
 
 
 def test_every_prefix_is_a_sample(worked_example):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import corpus_structure
-from attractor.next_token.generators import order_first_corpus, rolled_out_corpus
+from attractor.corpora import corpus_structure
+from attractor.corpora.generators import order_first_corpus, rolled_out_corpus
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("seed", range(4))

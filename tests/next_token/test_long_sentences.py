@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, corpus_structure, occurrences, realizable_part
-from attractor.next_token.conflicting_part import conflicting_part
-from attractor.next_token.context_order import context_ranks
-from attractor.next_token.frequent_samples import frequent_samples
-from attractor.next_token.linear_view import linear_view
+from attractor.corpora import Corpus, corpus_structure, realizable_part
+from attractor.corpora.frequent_samples import frequent_samples
+from attractor.corpora.parts.conflicting_part import conflicting_part
+from attractor.corpora.parts.linear_view import linear_view
+from attractor.corpora.structures import occurrences
+from attractor.corpora.structures.context_order import context_ranks
+from attractor.support.errors import InvalidInputError
 
 
 def drawn(seed):
@@ -169,7 +170,7 @@ def test_what_is_written_out_grows_with_the_length_alone(monkeypatch):
         return whole(first, lengths)
 
     for module in ("occurrences", "optimal_choice", "_realizable_part", "frequent_samples"):
-        monkeypatch.setattr(f"attractor.next_token.{module}.ranges", counted)
+        monkeypatch.setattr(f"attractor.corpora.{module}.ranges", counted)
     follower = np.random.default_rng(0).permutation(6)
     short = [[token, follower[token]] for token in range(6)]
     long = np.random.default_rng(1).integers(0, 6, 20_000)
@@ -182,12 +183,12 @@ def test_what_is_written_out_grows_with_the_length_alone(monkeypatch):
     assert len(part.samples) > 3000  # most with a context of thousands of tokens
     assert sum(written) < 20 * len(corpus.tokens)
     with pytest.raises(InvalidInputError, match="contexts of the part have"):
-        monkeypatch.setattr("attractor.next_token._realizable_part.MOST_ENTRIES", 10**6)
+        monkeypatch.setattr("attractor.corpora.parts._realizable_part.MOST_ENTRIES", 10**6)
         _ = part.corpus
 
 
 def test_more_relations_than_can_be_used_are_refused_before_they_are_found(monkeypatch):
-    from attractor.next_token import relations
+    from attractor.corpora.structures import relations
 
     monkeypatch.setattr(relations, "_MOST", 1000)
     monkeypatch.setattr(relations, "_Merged", None)

@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from attractor import solve
-from attractor.errors import InvalidInputError, Status
-from attractor.next_token import Corpus, collocation, embeddings, partial_orders
-from attractor.next_token.generators import order_first_corpus
-from attractor.next_token.problems import (
+from attractor.corpora import Corpus, collocation, partial_orders
+from attractor.corpora.embedded import embeddings
+from attractor.corpora.generators import order_first_corpus
+from attractor.corpora.problems import (
     attention_problem,
     complete_orders_solution,
     feed_forward_problem,
 )
+from attractor.support.errors import InvalidInputError, Status
 
 
 def orders_of(corpus):

@@ -3,10 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, corpus_structure
-from attractor.next_token._realizable_part import realizable_part
-from attractor.next_token.generators import order_first_corpus
+from attractor.corpora import Corpus, corpus_structure
+from attractor.corpora.generators import order_first_corpus
+from attractor.corpora.parts._realizable_part import realizable_part
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("context_length", [None, 1, 3])

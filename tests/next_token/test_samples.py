@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, samples
-from attractor.next_token.samples import attention_tokens, distinct_samples
+from attractor.corpora import Corpus, samples
+from attractor.corpora.samples import attention_tokens, distinct_samples
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("context_length", [None, 1, 2, 3])

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, TokenClass, corpus_structure, relations
+from attractor.corpora import Corpus, TokenClass, corpus_structure
+from attractor.corpora.structures import relations
+from attractor.support.errors import InvalidInputError
 
 
 def words(structure, query):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, TokenClass, corpus_structure
+from attractor.corpora import Corpus, TokenClass, corpus_structure
+from attractor.support.errors import InvalidInputError
 
 SIZE = 6
 

@@ -3,16 +3,16 @@ import numpy as np
 import pytest
 
 from attractor import VocabularyHead, gradient_descent, train
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, collocation, partial_orders
-from attractor.next_token.generators import order_first_corpus
-from attractor.next_token.samples import attention_tokens, distinct_samples
-from attractor.next_token.two_stage import train_two_stages
-from attractor.next_token.two_stage_measures import (
+from attractor.corpora import Corpus, collocation, partial_orders
+from attractor.corpora.generators import order_first_corpus
+from attractor.corpora.samples import attention_tokens, distinct_samples
+from attractor.corpora.two_stages.two_stage import train_two_stages
+from attractor.corpora.two_stages.two_stage_measures import (
     attention_solutions,
     direction_distance,
     measure_two_stages,
 )
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus
-from attractor.next_token.vocabulary import with_context_length, with_frequent_tokens
-from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
+from attractor.corpora import Corpus
+from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
+from attractor.corpora.vocabulary import with_context_length, with_frequent_tokens
+from attractor.support.errors import InvalidInputError
 
 
 def test_sentences_that_count_more_keep_their_tokens():

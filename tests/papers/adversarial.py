@@ -10,9 +10,9 @@ import numpy as np
 import scipy.optimize
 
 from attractor.attention import LinearHead, ReLUHead
-from attractor.files.corpus import CorpusCase
-from attractor.files.head import HeadCase
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.margin.selection import Selection
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
 from attractor.papers.large_prompt.claims.discriminant_saddles import DISCRIMINANT_SADDLES
@@ -30,11 +30,11 @@ from attractor.papers.next_token.data import grammar, with_long_embeddings
 from attractor.papers.next_token.training import attention_solution, longest_context
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.empirical import Empirical
-from attractor.prompt.regression._trained_limit import finite_prompt_limit
-from attractor.prompt.regression.task import RegressionTask
-from attractor.selection import Selection
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.empirical import Empirical
+from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit
+from attractor.prompts.regression.task import RegressionTask
 from attractor.tokens import Tokens
 
 

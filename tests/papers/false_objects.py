@@ -6,9 +6,9 @@ import functools
 import numpy as np
 
 from attractor.geometry import Frobenius, Geometry, Lp
+from attractor.margin.selection import Selection
 from attractor.papers import Exponent
 from attractor.papers.measurements.near_misses import turned
-from attractor.selection import Selection
 
 
 @functools.singledispatch

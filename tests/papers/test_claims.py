@@ -8,7 +8,7 @@ import pytest
 from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
 from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
-from attractor.randomness import seeded
+from attractor.support.randomness import seeded
 from tests.papers.adversarial import ADVERSARIAL, WITHOUT
 from tests.papers.false_objects import false_objects
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from attractor.files import load
+from attractor.margin.selection import Selection
 from attractor.papers import Case, Measurement, Outcome, examine, get_claim
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.check import shrink
 from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
 from attractor.papers.max_margin.data import joint_training, trapped_sequence
-from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
+from attractor.results.paper import MAX_MARGIN
 
 CONVERGENCE = get_claim("max-margin/global-convergence")
 

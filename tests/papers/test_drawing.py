@@ -7,13 +7,13 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.errors import InvalidInputError
 from attractor.papers.drawing import compute, draw
 from attractor.papers.figure import PaperFigure, at_least
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.registry import get_figure
-from attractor.provenance import embed, read_provenance
+from attractor.results.paper import MAX_MARGIN
+from attractor.results.provenance import embed, read_provenance
+from attractor.support.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent, train
 
 TRAINED = []

@@ -5,10 +5,10 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.errors import InvalidInputError
 from attractor.papers import Reading
 from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, close_to
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
+from attractor.support.errors import InvalidInputError
 
 NORMS = xr.DataArray(
     [[31.0, 4.0], [7.0, 5.0]],

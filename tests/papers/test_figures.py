@@ -7,7 +7,7 @@ import pytest
 from attractor.papers import PAPERS, all_figures
 from attractor.papers.drawing import draw, read_data
 from attractor.papers.figure import SIZES
-from attractor.provenance import read_provenance
+from attractor.results.provenance import read_provenance
 
 FIGURES = all_figures()
 LONG = (

@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from attractor.cli import app
-from attractor.errors import InvalidInputError
 from attractor.files import reading
 from attractor.papers import (
     Exponent,
@@ -22,6 +21,7 @@ from attractor.papers import (
     registry,
 )
 from attractor.papers.check import check_claim
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ import pkgutil
 
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_figure
 from attractor.papers.registry import figures_in
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("folder", ["claims", "figures"])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.papers import PAPERS, all_claims, all_figures, all_statements
 from attractor.papers.statement import by_paper
+from attractor.support.errors import InvalidInputError
 
 STATEMENTS = all_statements()
 

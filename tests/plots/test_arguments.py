@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from attractor import plots
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 IMAGES, NUMBERS = [np.zeros((2, 4, 4)), np.zeros((3, 4, 4))], [[0, 1], [0, 1, 2]]
 

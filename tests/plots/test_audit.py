@@ -3,7 +3,7 @@ import pytest
 from made_audit import made_audit, made_control, made_curves
 
 from attractor import plots
-from attractor.audit.heads import BEATS_NULLS, by_clearness, heads, name
+from attractor.heads.audit.heads import BEATS_NULLS, by_clearness, heads, name
 
 
 def draw(figure, audit):

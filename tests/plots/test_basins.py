@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attractor import plots
-from attractor.plots.basins import selection_colors
-from attractor.plots.roles import tint
+from attractor.maps.plots.basins import selection_colors
+from attractor.plots.style.roles import tint
 
 BLUE, ORANGE = plots.COLORS["blue"], plots.COLORS["orange"]
 

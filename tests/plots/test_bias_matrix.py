@@ -4,7 +4,7 @@ import xarray as xr
 from matplotlib.patches import Rectangle
 
 from attractor import plots
-from attractor.analysis import BiasMatrix
+from attractor.maps import BiasMatrix
 
 NORMS = ["frobenius", "l_inf", "schatten_1.5"]
 

@@ -5,11 +5,11 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from attractor import plots
-from attractor.errors import InvalidInputError
-from attractor.next_token import Collocation, Corpus, QueryGraphs, corpus_structure
-from attractor.plots.collocation import chains
-from attractor.plots.layers import layout
-from attractor.plots.orders import largest, layers_of
+from attractor.corpora import Collocation, Corpus, QueryGraphs, corpus_structure
+from attractor.corpora.plots.collocation import chains
+from attractor.corpora.plots.layers import layout
+from attractor.corpora.plots.orders import largest, layers_of
+from attractor.support.errors import InvalidInputError
 
 SENTENCES = ["SVOP", "VOP", "OPP", "PSV"]
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attractor import plots
-from attractor.monitor import HeadMonitor, WatchedHead
-from attractor.plots.heads import heads_figure
+from attractor.heads import HeadMonitor, WatchedHead
+from attractor.heads.plots.monitor import heads_figure
 
 
 @pytest.fixture(scope="module")

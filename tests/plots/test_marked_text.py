@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from attractor import plots
-from attractor.plots.marked_text import WIDE
+from attractor.heads.plots.marked_text import WIDE
 
 
 def examples(token, attention, *, position=1, selected=0, content=None, allowed=None, head=0):
@@ -101,7 +101,7 @@ def test_a_query_that_selects_nothing():
 
 @pytest.mark.parametrize("headings", [None, {0: "head"}])
 def test_headings_are_texts_by_name(headings):
-    from attractor.errors import InvalidInputError
+    from attractor.support.errors import InvalidInputError
 
     with pytest.raises(InvalidInputError, match="headings"):
         plots.attention_text_figure(examples(["a", "b"], [0.5, 0.5]), headings)

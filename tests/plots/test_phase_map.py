@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from attractor import plots
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 def averages(shape=(3, 4), kind="probability", missing=False, **axes):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attractor import plots
-from attractor.prompt import AttentionHead, Gaussian, Rademacher
-from attractor.prompt.length import prompt_length
+from attractor.prompts import AttentionHead, Gaussian, Rademacher
+from attractor.prompts.length import prompt_length
 
 ONE = AttentionHead(np.eye(1), np.eye(1))
 

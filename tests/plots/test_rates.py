@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import fit_rate
-from attractor.plots._style import REACHED
-from attractor.plots.roles import role_of
+from attractor.plots.style._style import REACHED
+from attractor.plots.style.roles import role_of
 
 FITTED = role_of("fitted").color
 STEPS = np.unique(np.rint(np.geomspace(1, 10_000, 60)))

@@ -3,7 +3,7 @@ import pytest
 
 import attractor as at
 from attractor import plots
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

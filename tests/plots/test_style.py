@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attractor import plots
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 def test_the_style_holds_inside_the_block_only():

@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attractor.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
-from attractor.prompt import certified_concentration, row_concentration
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.prompts import certified_concentration, row_concentration
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError
 from attractor.tokens import Tokens
 
 RNG = np.random.default_rng(8)

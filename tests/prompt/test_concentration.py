@@ -5,8 +5,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import row_concentration
+from attractor.prompts import row_concentration
+from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(3)
 ROWS = {
@@ -180,7 +180,7 @@ def test_temperatures_are_checked(method):
 @pytest.mark.processes
 def test_it_needs_no_jax():
     code = (
-        "import sys; from attractor.prompt import row_concentration; "
+        "import sys; from attractor.prompts import row_concentration; "
         "repr(row_concentration([1., 2.])); sys.exit('jax' in sys.modules)"
     )
     assert run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,9 +2,9 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.head import AttentionHead
+from attractor.prompts.head import AttentionHead
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 @pytest.mark.parametrize("divide", [True, False])

@@ -5,24 +5,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import (
-    Empirical,
-    Gaussian,
-    Laplace,
-    Mixture,
-    Sphere,
-    StudentT,
-)
-from attractor.prompt.operator import (
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import Empirical, Gaussian, Laplace, Mixture, Sphere, StudentT
+from attractor.prompts.operator import (
     head_gradients,
     output,
     output_jacobian,
     score_derivative,
     value_derivative,
 )
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 RANDOM = np.random.default_rng(11)
 POINTS = RANDOM.normal(size=(6, 3))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attractor.attention import ConcaveHead, LinearHead
-from attractor.errors import InvalidInputError
-from attractor.provenance import data_hash
+from attractor.files import data_hash
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attractor import plots
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.provenance import SUFFIXES, Provenance, embed, read_provenance
 from attractor.report.page import FigureFile, Section, render_page
+from attractor.results.provenance import SUFFIXES, Provenance, embed, read_provenance
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 TRICKY = "</svg></script></head> & <!-- ]]> --> \\ \" ' ü \u2028 \0"
 RECORD = Provenance.record(
@@ -224,7 +224,7 @@ def test_a_page_is_searched_and_not_parsed(text, originals, tmp_path):
 
 
 def test_what_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("attractor.containers.damage.LARGEST", 1000)
+    monkeypatch.setattr("attractor.support.containers.damage.LARGEST", 1000)
     for suffix in SUFFIXES:
         if suffix != ".nc":
             file = tmp_path / f"file{suffix}"

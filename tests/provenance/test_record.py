@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import attractor
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.provenance import Provenance, differences
+from attractor.results.provenance import Provenance, differences
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 BIBTEX = '@article{a,\n  title = {A {\\"o} <b> & ü \u2028}\n}'
 

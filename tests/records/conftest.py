@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import attractor as at
+from attractor.corpora import Corpus, train_two_stages
+from attractor.corpora.linear import EmbeddedContexts, linear_regularization_path, train_linear
 from attractor.models import TextTransformerConfig, train_classifier
 from attractor.models.classification_data import ClassificationData, Examples
-from attractor.next_token import Corpus, train_two_stages
-from attractor.next_token.linear import EmbeddedContexts, linear_regularization_path, train_linear
-from attractor.prompt.regression import RegressionTask, train_in_context
+from attractor.prompts.regression import RegressionTask, train_in_context
 
 RATE = 0.5
 

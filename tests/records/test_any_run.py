@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import attractor as at
 from attractor import analysis, plots, report
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from fuzzing.arguments.public import public_callables
 
 CURVES = (
@@ -28,8 +28,8 @@ TRIED = {
     *(f"attractor.plots.{draw.__name__}" for draw in CURVES),
 }
 OF_OTHER_RUNS = {
-    "attractor.next_token.mechanics.measure_limits",  # along steps and radii, in its own tests
-    "attractor.next_token.linear.measure_linear",
+    "attractor.corpora.mechanics.measure_limits",  # along steps and radii, in its own tests
+    "attractor.corpora.linear.measure_linear",
 }
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.errors import InvalidInputError
-from attractor.records import AXES, axis_of
+from attractor.results import AXES, axis_of
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("axis", AXES)

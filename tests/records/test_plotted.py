@@ -7,7 +7,7 @@ import xarray as xr
 
 import attractor
 from attractor import plots
-from attractor.records import Plotted
+from attractor.results import Plotted
 
 SOURCE = Path(attractor.__file__).parent
 

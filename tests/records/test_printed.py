@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.records import Printed, Summary
+from attractor.results import Printed, Summary
+from attractor.support.errors import InvalidInputError
 
 
 class Wide(Summary):

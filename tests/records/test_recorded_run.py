@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 def test_minus_one_is_a_logarithm_of_a_time(tokens, head):

@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 
 import attractor as at
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.prompt.regression import InContextTrajectory, RegressionTask, train_in_context
-from attractor.storage import save_netcdf
+from attractor.prompts.regression import InContextTrajectory, RegressionTask, train_in_context
+from attractor.support.errors import FileFormatError, InvalidInputError
+from attractor.support.storage import save_netcdf
 
 KINDS = ["linear trajectory", "linear path", "two stages", "classifiers", "in context"]
 

@@ -7,11 +7,11 @@ import pytest
 from made_audit import made_audit, made_control, made_curves, with_margins
 from made_checkpoints import made_checkpoint_audit
 
-from attractor.audit import planted_heads
-from attractor.audit.heads import BEATS_NULLS, by_clearness
-from attractor.audit.result import load_audit
-from attractor.errors import InvalidInputError
-from attractor.report.audit import write_audit_report
+from attractor.heads import planted_heads
+from attractor.heads.audit.heads import BEATS_NULLS, by_clearness
+from attractor.heads.audit.result import load_audit
+from attractor.heads.page import write_audit_report
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def curves(monkeypatch):
         return found.assign_coords({axis: ("curve", [pair[n] for pair in heads])
             for n, axis in enumerate(("layer", "head"))})  # fmt: skip
 
-    monkeypatch.setattr("attractor.report.audit.learning_curves", made)
+    monkeypatch.setattr("attractor.heads.page.learning_curves", made)
     return asked
 
 

@@ -3,12 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from attractor.analysis import BiasMatrix
-from attractor.analysis.bias import Method, bias_matrix
 from attractor.datasets import unit_tokens
-from attractor.errors import InvalidInputError
-from attractor.report import bias_matrix as module
-from attractor.report.bias_matrix import write_bias_report
+from attractor.maps import BiasMatrix
+from attractor.maps.bias import Method, bias_matrix, page as module
+from attractor.maps.bias.page import write_bias_report
+from attractor.support.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent, sign_descent
 
 

@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from attractor.cli.claims import claims_provenance
 from attractor.papers import get_claim
 from attractor.papers.check import check_claim
+from attractor.papers.commands.claims import claims_provenance
+from attractor.papers.pages.claims import write_claims_report
 from attractor.papers.results import ClaimResults
 from attractor.papers.transformers_as_svms.claims.relu_head import inactive_pair
 from attractor.papers.transformers_as_svms.random_data import trapped
-from attractor.report.claims import write_claims_report
 
 
 def report_on(name, case, folder):

@@ -4,15 +4,14 @@ import re
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import Corpus, corpus_structure
-from attractor.next_token._realizable_part import realizable_part
-from attractor.next_token.conflicting_part import conflicting_part
-from attractor.next_token.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
-from attractor.next_token.vocabulary_embeddings import VocabularyEmbeddings
-from attractor.report import corpus as module
-from attractor.report.corpus import CorpusReport, write_corpus_report
-from attractor.report.corpus_words import contexts_sentence, training_sentences
+from attractor.corpora import Corpus, corpus_structure, page as module
+from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
+from attractor.corpora.page import CorpusReport, write_corpus_report
+from attractor.corpora.page_words import contexts_sentence, training_sentences
+from attractor.corpora.parts._realizable_part import realizable_part
+from attractor.corpora.parts.conflicting_part import conflicting_part
+from attractor.corpora.two_stages.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
+from attractor.support.errors import InvalidInputError
 
 
 def report_of(corpus):

@@ -1,8 +1,8 @@
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.report.folder import report_folder
-from attractor.storage.markers import written_by
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage.markers import written_by
 
 
 def test_a_report_is_replaced_by_one_of_the_same_command_alone(tmp_path):

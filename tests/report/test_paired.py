@@ -12,11 +12,11 @@ from rich.console import Console
 from scipy.stats import binom
 
 import attractor as at
-from attractor.analysis.bias import BiasMatrix
-from attractor.provenance import read_provenance
-from attractor.report import labeled
-from attractor.report.comparison import write_comparison
+from attractor.maps import labeled
+from attractor.maps.bias import BiasMatrix
+from attractor.maps.comparison.page import write_comparison
 from attractor.report.write import write_verdict_data
+from attractor.results.provenance import read_provenance
 
 
 def trials(values, instances=None, seeds=None, **attributes):
@@ -225,9 +225,9 @@ def test_a_page_says_which_results_it_compares(tmp_path):
 
 
 def test_a_sweep_is_compared_by_its_labels(tmp_path):
-    grid = at.sweeps.Grid({"n": [2, 3]}, instances=2)
+    grid = at.maps.sweeps.Grid({"n": [2, 3]}, instances=2)
     for name, tokens in (("a.zarr", 3), ("b.zarr", 4)):
-        experiment = at.sweeps.built_in("margins", T=tokens, d=3)
-        at.sweeps.sweep(grid, experiment, tmp_path / name)
+        experiment = at.maps.sweeps.built_in("margins", T=tokens, d=3)
+        at.maps.sweeps.sweep(grid, experiment, tmp_path / name)
     found = at.paired(labeled(tmp_path / "a.zarr"), labeled(tmp_path / "b.zarr"))
     assert {one.rpartition(", ")[2] for one in found.table.index} == {"n 2", "n 3"}

@@ -18,25 +18,19 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import attractor as at
+from attractor.corpora import Corpus, save_corpus
 from attractor.datasets import unit_tokens
-from attractor.datasets._random_head import random_head
-from attractor.files import (
-    InContextCase,
-    save_corpus,
-    save_head,
-    save_in_context,
-    save_regression,
-    save_tokens,
-)
-from attractor.files.regression import RegressionCase
-from attractor.next_token import Corpus
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import save_figure, style
-from attractor.prompt.regression import RegressionTask
-from attractor.provenance import Provenance, embed
-from attractor.records import save_data
+from attractor.files import save_tokens
+from attractor.plots.style._style import save_figure, style
+from attractor.prompts import InContextCase, save_head, save_in_context, save_regression
+from attractor.prompts._random_head import random_head
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import RegressionTask
 from attractor.report import write_report
-from attractor.storage import write_file
+from attractor.results import save_data
+from attractor.results.paper import MAX_MARGIN
+from attractor.results.provenance import Provenance, embed
+from attractor.support.storage import write_file
 
 PROVENANCE = Provenance.record(
     "figure", "name", arguments={}, bibtex=[MAX_MARGIN.bibtex("a statement")]

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from attractor.errors import InvalidInputError, WriteError
-from attractor.storage import (
+from attractor.support.errors import InvalidInputError, WriteError
+from attractor.support.storage import (
     append_line,
     atomic,
     atomic_directory,

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from attractor.storage.netcdf_file import open_netcdf
+from attractor.support.storage.netcdf_file import open_netcdf
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.storage import owned_folder
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import owned_folder
 
 
 def names(folder):

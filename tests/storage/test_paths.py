@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.storage import (
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import (
     Input,
     OutputFile,
     OutputFolder,

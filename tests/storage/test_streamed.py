@@ -6,10 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from attractor.containers import read_netcdf
-from attractor.errors import InvalidInputError, WriteError
-from attractor.storage import writing_netcdf
-from attractor.storage.streamed import _UnfailingStream
+from attractor.support.containers import read_netcdf
+from attractor.support.errors import InvalidInputError, WriteError
+from attractor.support.storage import writing_netcdf
+from attractor.support.storage.streamed import _UnfailingStream
 
 
 def write(path, pieces=20, **options):

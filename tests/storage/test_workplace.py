@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from attractor.errors import WriteError
-from attractor.storage import atomic_directory, atomic_file, discard_unfinished, write_file
-from attractor.storage.locks import fcntl
+from attractor.support.errors import WriteError
+from attractor.support.storage import atomic_directory, atomic_file, discard_unfinished, write_file
+from attractor.support.storage.locks import fcntl
 
 pytestmark = pytest.mark.skipif(fcntl is None, reason="needs locks, to tell who lives")
 
@@ -20,9 +20,7 @@ def names(folder):
 
 def killed(folder, code):
     """Runs a writer that is killed on its way."""
-    program = (
-        "import os, sys\nfrom attractor.storage import *\nfrom attractor.storage import atomic\n"
-    )
+    program = "import os, sys\nfrom attractor.support.storage import *\nfrom attractor.support.storage import atomic\n"
     command = [sys.executable, "-c", program + textwrap.dedent(code)]
     assert subprocess.run(command, cwd=folder).returncode == -9
 
@@ -93,7 +91,7 @@ def test_what_a_living_writer_holds_is_left_alone(tmp_path):
     with atomic_file(tmp_path / "run.nc") as slow:
         slow.write_text("slow")
         write_file(tmp_path / "run.nc", "fast, of this process")
-        code = "from attractor.storage import write_file; write_file('run.nc', 'fast')"
+        code = "from attractor.support.storage import write_file; write_file('run.nc', 'fast')"
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
         assert (tmp_path / "run.nc").read_text() == "fast"
     assert (tmp_path / "run.nc").read_text() == "slow"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from made_up import PLAIN
 
-from attractor.errors import WriteError
-from attractor.sweeps import Grid, check_sweep, sweep
+from attractor.maps.sweeps import Grid, check_sweep, sweep
+from attractor.support.errors import WriteError
 
 GRID = Grid({"n": [1, 2, 3], "rate": [0.1, 0.2]}, instances=8, chunk=4)
 ROOM = 50

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attractor.sweeps import Experiment
+from attractor.maps.sweeps import Experiment
 
 MEASURES = {
     "number": ("f8", "made of the trial alone"),
@@ -88,7 +88,7 @@ def wrong(returned):
 
 
 def check(grid, **settings):
-    from attractor.errors import InvalidInputError
+    from attractor.support.errors import InvalidInputError
 
     if min(grid.axes["n"]) < 1:
         raise InvalidInputError("axes['n']", "it is below 1", "Give at least 1")

@@ -4,8 +4,8 @@ import sys
 
 import made_up
 
-from attractor.errors import ClusterLostError
-from attractor.sweeps import Grid, sweep
+from attractor.maps.sweeps import Grid, sweep
+from attractor.support.errors import ClusterLostError
 
 GRID = Grid({"n": [1, 2, 3], "rate": [0.1, 0.2, 0.3, 0.4]}, instances=10, chunk=5)
 

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import average_trials
+from attractor.maps.sweeps import average_trials
+from attractor.support.errors import InvalidInputError
 
 DIMS = ("n", "rule", "instance", "seed")
 

@@ -14,7 +14,7 @@ import pytest
 from run_sweep import GRID
 
 import attractor
-from attractor.sweeps import Grid, check_sweep, sweep, sweep_status
+from attractor.maps.sweeps import Grid, check_sweep, sweep, sweep_status
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -181,7 +181,7 @@ def test_a_full_disk_is_an_error_and_what_is_done_stays(tmp_path):
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     code = f"""
 import made_up
-from attractor.sweeps import Grid, sweep
+from attractor.maps.sweeps import Grid, sweep
 try:
     sweep(Grid({{"n": [1]}}, 1), made_up.PLAIN, {str(tmp_path / "s")!r}, cluster=1)
 except ValueError as error:
@@ -198,7 +198,7 @@ except ValueError as error:
 
 CODE = """
 import sys, trained
-from attractor.sweeps import Grid, sweep
+from attractor.maps.sweeps import Grid, sweep
 grid = Grid({"T": [4, 5], "learning_rate": [0.1, 0.3]}, instances=12, seeds=2, chunk=8)
 path, cluster, threads = sys.argv[1:4]
 share = tuple(map(int, sys.argv[4:])) or None

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import average_trials, crossings
+from attractor.maps.sweeps import average_trials, crossings
+from attractor.support.errors import InvalidInputError
 
 PLACES = [1, 2, 4, 8, 16]
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 from made_up import PLAIN
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import Grid, sweep
-from attractor.sweeps.dispatch import Dispatcher, Patience, Programs
-from attractor.sweeps.layout import Layout
-from attractor.sweeps.store import DONE, FIELDS
+from attractor.maps.sweeps import Grid, sweep
+from attractor.maps.sweeps.dispatch import Dispatcher, Patience, Programs
+from attractor.maps.sweeps.storage.layout import Layout
+from attractor.maps.sweeps.storage.store import DONE, FIELDS
+from attractor.support.errors import InvalidInputError
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(1, 8), st.randoms())
@@ -89,7 +89,7 @@ def test_a_cluster_gives_the_bytes_of_one_process(client, tmp_path):
 
 
 def test_workers_that_do_not_see_the_store_send_what_they_computed(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("attractor.sweeps.work._visible", lambda path, token: None)
+    monkeypatch.setattr("attractor.maps.sweeps.work._visible", lambda path, token: None)
     sweep(GRID, PLAIN, tmp_path / "there", client)
     monkeypatch.undo()
     sweep(GRID, PLAIN, tmp_path / "here")
@@ -127,6 +127,6 @@ def test_few_chunks_are_with_the_scheduler_at_once(client, tmp_path, monkeypatch
 
 
 def test_workers_with_another_source_are_refused(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("attractor.sweeps.work._source", lambda name: "another")
+    monkeypatch.setattr("attractor.maps.sweeps.work._source", lambda name: "another")
     with pytest.raises(InvalidInputError, match=r"^experiment: the file of made_up:run is another"):
         sweep(GRID, PLAIN, tmp_path / "s", client)

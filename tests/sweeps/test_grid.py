@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import Grid
+from attractor.maps.sweeps import Grid
+from attractor.support.errors import InvalidInputError
 
 AXES = st.lists(st.integers(1, 5), min_size=0, max_size=3)
 

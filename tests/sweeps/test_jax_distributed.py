@@ -10,7 +10,7 @@ import pytest
 import trained
 
 import attractor
-from attractor.sweeps import Grid, check_sweep, sweep
+from attractor.maps.sweeps import Grid, check_sweep, sweep
 
 pytestmark = pytest.mark.slow
 PATHS = os.pathsep.join([str(Path(__file__).parent), str(Path(attractor.__file__).parents[1])])
@@ -22,7 +22,7 @@ jax.distributed.initialize(f"127.0.0.1:{sys.argv[3]}", processes, process)
 assert jax.process_count() == processes and len(jax.local_devices()) < len(jax.devices())
 import trained
 from test_jax_distributed import GRID
-from attractor.sweeps import sweep
+from attractor.maps.sweeps import sweep
 print(sweep(GRID, trained.EXPERIMENT, store, share=(process, processes), threads=1).computed)
 """
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.sweeps import example_plan, load_plan
+from attractor.maps.sweeps import example_plan, load_plan
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 PLAN = """
 experiment = "margins"
@@ -145,7 +145,7 @@ def test_a_plan_never_names_code(load, tmp_path, monkeypatch):
 def test_code_that_the_caller_names_takes_the_plans_settings(load, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "mine_of_a_caller.py").write_text(
-        "from attractor.sweeps import Experiment\n"
+        "from attractor.maps.sweeps import Experiment\n"
         "def make(T):\n"
         "    return Experiment('mine_of_a_caller:run', {'x': ('f8', 'x')}, ['d'],"
         " settings={'T': T})\n"

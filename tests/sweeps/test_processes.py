@@ -10,7 +10,7 @@ import made_up
 import pytest
 
 import attractor
-from attractor.sweeps import open_sweep
+from attractor.maps.sweeps import open_sweep
 
 pytestmark = pytest.mark.processes
 
@@ -34,7 +34,7 @@ def test_nothing_listens_while_processes_compute(tmp_path):
         assert made_up.listening_sockets(os.getpid())  # which shows that one is seen
     code = """
 import sys, made_up
-from attractor.sweeps import Grid, sweep
+from attractor.maps.sweeps import Grid, sweep
 print(sweep(Grid({"n": [1, 2, 3, 4]}, 1, chunk=1), made_up.LISTENING, sys.argv[1], 2).status.done)
 """
     assert run("-c", code, tmp_path / "s", path=PATHS).stdout == "4\n"
@@ -50,7 +50,7 @@ NAMES = ("struct", "random", "multiprocessing", "json", "numpy", "pickle", "site
 OWN = """
 import struct, random, json, wave
 import numpy as np
-from attractor.sweeps import Experiment
+from attractor.maps.sweeps import Experiment
 
 def run(point, instances, seeds):
     return {"number": np.ones((len(instances), len(seeds)))}

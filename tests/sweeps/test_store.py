@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.errors import AttractorError, FileFormatError, InvalidInputError
-from attractor.sweeps import Grid, check_sweep, open_sweep, sweep, sweep_status
+from attractor.maps.sweeps import Grid, check_sweep, open_sweep, sweep, sweep_status
+from attractor.support.errors import AttractorError, FileFormatError, InvalidInputError
 
 GRID = Grid({"n": [2, 4], "kind": ["fine", "well"]}, instances=3, chunk=2)
 EXPERIMENT = made_up.experiment(cured=made_up.__file__)
@@ -53,7 +53,7 @@ def test_reading_imports_nothing_that_the_store_names(path):
     (path / "zarr.json").write_text(json.dumps(described))
     code = f"""
 import sys
-from attractor.sweeps import check_sweep, open_sweep, sweep_status
+from attractor.maps.sweeps import check_sweep, open_sweep, sweep_status
 open_sweep({str(path)!r}), sweep_status({str(path)!r}), check_sweep({str(path)!r})
 try:
     check_sweep({str(path)!r}, again=1)
@@ -139,7 +139,7 @@ def test_chunks_computed_again_have_the_same_bits(path, monkeypatch):
 
     other.__module__ = made_up.__name__
     monkeypatch.setattr(made_up, "run", other)
-    monkeypatch.setattr("attractor.sweeps.experiment.source_of", lambda name: SOURCE)
+    monkeypatch.setattr("attractor.maps.sweeps.experiment.source_of", lambda name: SOURCE)
     global SOURCE
     SOURCE = json.loads((path / "zarr.json").read_text())["attributes"]["attractor_sweep"][
         "experiment"
@@ -147,7 +147,7 @@ def test_chunks_computed_again_have_the_same_bits(path, monkeypatch):
     found = check_sweep(path, again=100, experiment=EXPERIMENT)
     assert found.again == 8 and len(found.differing) == 4 and not found.passed
     assert all(place[0] == 1 for place in found.differing)
-    monkeypatch.setattr("attractor.sweeps.check.processor_kind", lambda: 0)
+    monkeypatch.setattr("attractor.maps.sweeps.storage.check.processor_kind", lambda: 0)
     found = check_sweep(path, again=100, experiment=EXPERIMENT)
     assert len(found.elsewhere) == 4 and found.passed
 
@@ -221,7 +221,7 @@ def test_only_what_a_sweep_has_is_opened(path):
 
 @pytest.mark.parametrize("number", ["instances", "seeds"])
 def test_a_description_of_more_than_memory_holds_is_refused(path, number, monkeypatch):
-    monkeypatch.setattr("attractor.memory.available_memory", lambda: 1e9)
+    monkeypatch.setattr("attractor.support.memory.available_memory", lambda: 1e9)
     change(path, **{number: 2**31, "chunk": 2**31})
     for read in (open_sweep, sweep_status, check_sweep):
         with pytest.raises(InvalidInputError, match=r"2,147,483,648 trials at once .* of memory"):
@@ -244,7 +244,7 @@ def test_parts_are_those_of_the_whole(path, selection):
 def test_several_kinds_of_processors_are_named(path, monkeypatch):
     check_sweep(path)
     (path / "chunk_record" / "c.0.0.0.0.0").unlink()
-    monkeypatch.setattr("attractor.sweeps.work.processor_kind", lambda: 0xABC)
+    monkeypatch.setattr("attractor.maps.sweeps.work.processor_kind", lambda: 0xABC)
     sweep(GRID, EXPERIMENT, path)
     found = sweep_status(path)
     assert found.processors["00000abc"] == 1 and len(found.processors) == 2

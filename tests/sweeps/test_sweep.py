@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from made_up import ALONG, CHECKED, EMPTY, PLAIN, wrong
 
-from attractor.errors import InvalidInputError, WriteError
-from attractor.sweeps import Experiment, Grid, check_sweep, open_sweep, sweep, sweep_status
-from attractor.sweeps.layout import Layout
+from attractor.maps.sweeps import Experiment, Grid, check_sweep, open_sweep, sweep, sweep_status
+from attractor.maps.sweeps.storage.layout import Layout
+from attractor.support.errors import InvalidInputError, WriteError
 
 GRID = Grid({"n": [2, 4], "rate": [0.1, 0.2, 0.3]}, instances=5, seeds=2, chunk=8)
 KINDS = Grid({"kind": ["fine", "raises"], "n": [1, 2]}, instances=4, chunk=2)
@@ -63,7 +63,7 @@ def test_every_chunk_is_in_exactly_one_share(tmp_path, parts):
 def test_shares_have_few_programs():
     layout = Layout.of(Grid({"n": range(20)}, instances=8, chunk=1), EMPTY)
     compiled = Layout(layout.grid, layout.measures, {}, ("n",))
-    from attractor.sweeps._sweep import _by_program
+    from attractor.maps.sweeps._sweep import _by_program
 
     every = _by_program(compiled)
     parts = [set(compiled.programs(part).tolist()) for part in np.split(every, 10)]
@@ -220,7 +220,9 @@ def test_a_store_of_another_sweep_is_refused(whole):
 
 
 def test_another_source_or_version_is_refused(whole, monkeypatch):
-    monkeypatch.setattr("attractor.sweeps.identity._versions", lambda: (("numpy", "1.0"),))
+    monkeypatch.setattr(
+        "attractor.maps.sweeps.storage.identity._versions", lambda: (("numpy", "1.0"),)
+    )
     with pytest.raises(InvalidInputError, match=r"versions is .* there and .*'numpy': '1.0'"):
         sweep(GRID, PLAIN, whole)
 
@@ -252,7 +254,7 @@ def test_other_processes_must_find_the_function(tmp_path):
 
 
 def test_progress_is_lines_where_nobody_watches(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr("attractor.sweeps._sweep._LINES", 0.0)
+    monkeypatch.setattr("attractor.maps.sweeps._sweep._LINES", 0.0)
     sweep(KINDS, made_up.experiment(), tmp_path / "s", progress=True)
     out, err = capfd.readouterr()
     last = err.splitlines()[-1]
@@ -264,7 +266,7 @@ def test_what_is_missing_is_named():
     code = """
 import sys
 sys.modules.update({"zarr": None, "distributed": None, "dask": None})
-import attractor, attractor.sweeps as sw
+import attractor, attractor.maps.sweeps as sw
 import made_up
 try:
     sw.sweep(sw.Grid({"n": [1]}, 1), made_up.PLAIN, "nothing.zarr")
@@ -280,7 +282,7 @@ except attractor.InvalidInputError as error:
 def test_no_jax_is_loaded_for_an_experiment_without(tmp_path):
     code = f"""
 import sys, made_up
-from attractor.sweeps import Grid, sweep, sweep_status
+from attractor.maps.sweeps import Grid, sweep, sweep_status
 sweep(Grid({{"n": [1]}}, 2), made_up.PLAIN, {str(tmp_path / "s")!r})
 print([name for name in ("jax", "distributed", "xarray", "matplotlib") if name in sys.modules])
 """

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 from scipy.stats import binom
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import transition
+from attractor.maps.sweeps import transition
+from attractor.support.errors import InvalidInputError
 
 
 def averages(shares, count, sizes, seeds=1, **coordinates):

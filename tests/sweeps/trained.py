@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 import attractor as at
-from attractor.sweeps import Experiment
+from attractor.maps.sweeps import Experiment
 
 MEASURES = {"margin_ratio": ("f8", "of the trained direction"), "norm": ("f8", "of the solution")}
 
@@ -14,7 +14,7 @@ def run(point, instances, seeds):
     tokens, head = at.datasets.unit_tokens(3, point["T"], 4, seeds=instances.tolist())
     rule = at.normalized_gradient_descent(point["learning_rate"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.errors.AttractorWarning)
+        warnings.simplefilter("ignore", at.support.errors.AttractorWarning)
         trained = at.train(
             tokens, head, rule, steps=50, seeds=len(seeds), seed=seeds.start, record=[50]
         )

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.audit import Captured
-from attractor.errors import InvalidInputError, NotFiniteError
 from attractor.files import load
 from attractor.files.scores import tokens_from_scores
+from attractor.heads import Captured
 from attractor.models import Examples
-from attractor.prompt import measures, row_concentration
+from attractor.prompts import measures, row_concentration
+from attractor.support.errors import InvalidInputError, NotFiniteError
 
 RANDOM = np.random.default_rng(0)
 KEYS, QUERIES = RANDOM.normal(size=(2, 3, 2)), RANDOM.normal(size=(2, 2))

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem
-from attractor.selection import attended_tokens
+from attractor.margin.selection import attended_tokens
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 

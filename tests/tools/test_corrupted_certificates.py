@@ -4,6 +4,7 @@ import copy
 import math
 
 import pytest
+from attractor.errors import Status
 from certificate_examples import (
     GEOMETRIES,
     certificate,
@@ -34,7 +35,6 @@ from corruptions import (
 )
 from margin_examples import thin_problem
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Lp, Nuclear
 
 checker = load_checker()

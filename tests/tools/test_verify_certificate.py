@@ -10,6 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from attractor.errors import Status
 from certificate_examples import (
     CHECKER,
     GEOMETRIES,
@@ -21,8 +22,6 @@ from certificate_examples import (
     through_json,
 )
 from hypothesis import given, strategies as st
-
-from attractor.errors import Status
 
 checker = load_checker()
 

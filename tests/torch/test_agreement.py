@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import mirror_descent
 
 torch = pytest.importorskip("torch")

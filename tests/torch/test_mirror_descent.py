@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import attractor
-from attractor.errors import DivergenceWarning, InvalidInputError, PrecisionWarning
+from attractor.support.errors import DivergenceWarning, InvalidInputError, PrecisionWarning
 
 torch = pytest.importorskip("torch")
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.bias import bias_matrix, load_method
-from attractor.errors import InvalidInputError
-from attractor.randomness import seeded
+from attractor.maps.bias import bias_matrix, load_method
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import seeded
 
 torch = pytest.importorskip("torch")
 
-from attractor.torch import TorchOptimizer, capture_heads, train_with_torch  # noqa: E402
+from attractor.heads import capture_heads  # noqa: E402
+from attractor.torch import TorchOptimizer, train_with_torch  # noqa: E402
 
 STEPS = 6
 

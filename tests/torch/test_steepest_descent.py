@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Spectral, get_geometry, registered_geometries
+from attractor.support.errors import InvalidInputError
 
 torch = pytest.importorskip("torch")
 

@@ -4,9 +4,9 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.analysis.bias import as_method, bias_matrix, load_method
 from attractor.datasets import unit_tokens
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.maps.bias import as_method, bias_matrix, load_method
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.training import Trajectory, declare, sign_descent, train
 
 torch = pytest.importorskip("torch")

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from attractor.errors import AttractorWarning, InvalidInputError  # noqa: E402 - after the skip
-from attractor.monitor import HeadMonitor, WatchedHead  # noqa: E402
+from attractor.heads import HeadMonitor, WatchedHead  # noqa: E402
+from attractor.support.errors import AttractorWarning, InvalidInputError  # noqa: E402 - after the skip
 
 STEPS, FAIL_AT = 5, 3
 X = torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(0))
@@ -185,7 +185,7 @@ def test_what_cannot_be_watched_is_refused_before_the_first_step():
 
 def test_a_callback_of_the_trainer_refuses_before_the_first_step():
     transformers = pytest.importorskip("transformers")
-    from attractor.torch import trainer_callback
+    from attractor.heads import trainer_callback
 
     probe = np.ones((1, 2, 3)), np.ones((1, 3))
     monitor = HeadMonitor(WatchedHead("a", lambda model: model["W"], probe))

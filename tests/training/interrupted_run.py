@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import attractor as at
-from attractor import progress
-from attractor.errors import TrialStatus
-from attractor.storage import atomic
+from attractor.support import progress
+from attractor.support.errors import TrialStatus
+from attractor.support.storage import atomic
 from attractor.training import loop, recording
 
 ARRAYS = Path(__file__).parents[1] / "data" / "unit_tokens_6_8_10.npz"

@@ -6,7 +6,7 @@ import pytest
 from attractor.attention import LinearHead
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, check_local_optimality, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.training import normalized_gradient_descent, train
 
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import FileFormatError, InvalidInputError, TrialStatus
-from attractor.storage import owned_folder
-from attractor.training import checkpoint as checkpoint_file, loop, saved_run
-from attractor.training.checkpoint import MARKER
+from attractor.support.errors import FileFormatError, InvalidInputError, TrialStatus
+from attractor.support.storage import owned_folder
+from attractor.training import loop
+from attractor.training.stored import checkpoint as checkpoint_file, saved_run
+from attractor.training.stored.checkpoint import MARKER
 
 TRIALS, RECORDED = 60, [0, 3, 50, 200, 1000]
 

@@ -15,8 +15,9 @@ from sizes import CROWDED, ONE_ROW, SMALLEST, USUAL, drawn
 import attractor as at
 from attractor.attention.losses import get_loss
 from attractor.attention.multi_head import get_parameterization
-from attractor.training import compilation, release_compiled
+from attractor.training import release_compiled
 from attractor.training.attention_training import AttentionTraining
+from attractor.training.programs import compilation
 
 
 def step(objective, condition, matrices):

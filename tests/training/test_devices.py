@@ -16,7 +16,8 @@ CODE = """
 import sys, threading
 import jax, numpy as np
 import interrupted_run
-from attractor.training import blocks, loop
+from attractor.training.programs import blocks
+from attractor.training import loop
 
 used = set()
 every_device = threading.Barrier(len(jax.local_devices()))

@@ -21,15 +21,15 @@ from attractor.attention import (
 )
 from attractor.attention._scaled_gradient import mean_loss
 from attractor.datasets import unit_tokens
-from attractor.errors import TrialStatus
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
-from attractor.precision import double_precision
-from attractor.selection import attended_tokens
+from attractor.margin.selection import attended_tokens
+from attractor.support.errors import TrialStatus
+from attractor.support.precision import double_precision
 from attractor.tokens import Tokens
 from attractor.training import loop, mirror_descent, normalized_gradient_descent, train
 from attractor.training.attention_training import AttentionTraining
-from attractor.training.trials import Trials
+from attractor.training.programs.trials import Trials
 
 
 def exact_direction(tokens, v, W):

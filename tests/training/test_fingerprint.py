@@ -3,7 +3,7 @@ import functools
 import numpy as np
 
 from attractor.geometry import Lp
-from attractor.training.fingerprint import describe, differences, digest, program_digest
+from attractor.results.provenance.fingerprint import describe, differences, digest, program_digest
 
 
 def metric(snapshot):

@@ -8,7 +8,7 @@ from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.parameterization import KeyQueryFactors
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 GAUGE = 3
 EXACT_MUON = "method" in inspect.signature(at.muon).parameters

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, gradient_descent, normalized_gradient_descent, train
 from attractor.training.flow import gradient_flow

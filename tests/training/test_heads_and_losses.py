@@ -15,8 +15,8 @@ from attractor.attention import (
     ValueMatrix,
     VocabularyHead,
 )
-from attractor.errors import InvalidInputError
-from attractor.selection import optimal_tokens
+from attractor.margin.selection import optimal_tokens
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train, validation
 

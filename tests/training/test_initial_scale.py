@@ -5,7 +5,7 @@ import pytest
 from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 STEP = at.normalized_gradient_descent(0.1)
 SCALES = [0.01, 0.3, 1.0]

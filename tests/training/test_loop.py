@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import TrialStatus
-from attractor.threads import use_threads
-from attractor.training import blocks, loop
+from attractor.support.errors import TrialStatus
+from attractor.support.threads import use_threads
+from attractor.training import loop
+from attractor.training.programs import blocks
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor import memory
-from attractor.analysis.basins import basin_map, basin_shares
 from attractor.attention import KeyQuery
 from attractor.datasets import unit_tokens
-from attractor.errors import InvalidInputError
+from attractor.maps.basins import basin_map, basin_shares
+from attractor.support import memory
+from attractor.support.errors import InvalidInputError
 from attractor.training import loop
 
 RANDOM = np.random.default_rng(0)
@@ -115,7 +115,7 @@ import resource, sys
 import numpy as np
 import attractor as at
 from attractor.training import loop
-from attractor.training.footprint import Footprint
+from attractor.training.programs.footprint import Footprint
 
 found = []
 check = loop.check_run

@@ -4,7 +4,7 @@ import pytest
 
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens as draw
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.training import adam, gradient_descent, normalized_gradient_descent, train
 from attractor.training.mini_batches import batch_at
 

@@ -5,8 +5,8 @@ import pytest
 from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Nuclear, Spectral
+from attractor.support.errors import InvalidInputError
 
 OPTIMIZERS = [
     at.gradient_descent(3.0),
@@ -158,7 +158,7 @@ def test_what_has_no_meaning_for_several_heads_is_refused(data):
     for refused in (
         lambda: at.gradient_flow(tokens, head, log_time=3.0, **several),
         lambda: at.regularization_path(tokens, head, radii=[1.0], **several),
-        lambda: at.analysis.basin_shares(
+        lambda: at.maps.basin_shares(
             tokens[0], at.LinearHead(head.weight[0]), at.gradient_descent(1.0), **several
         ),
     ):

@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from attractor.training.objective import Objective, check_condition
 
 

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 from attractor.attention import Joint, KeyQuery, LinearHead, PromptVector
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import get_geometry
 from attractor.margin import MarginProblem, solve
-from attractor.selection import attended_tokens
+from attractor.margin.selection import attended_tokens
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, gradient_descent, normalized_gradient_descent, train
 

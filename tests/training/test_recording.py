@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from attractor.training.recording import record_steps
 
 

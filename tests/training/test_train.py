@@ -7,16 +7,10 @@ import optax
 import pytest
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError, PrecisionWarning, TrialStatus
 from attractor.geometry import Frobenius
+from attractor.support.errors import InvalidInputError, PrecisionWarning, TrialStatus
 from attractor.tokens import Tokens
-from attractor.training import (
-    declare,
-    gradient_descent,
-    inputs,
-    normalized_gradient_descent,
-    train,
-)
+from attractor.training import declare, gradient_descent, inputs, normalized_gradient_descent, train
 
 STEP = normalized_gradient_descent(0.1)
 

@@ -4,8 +4,8 @@ import optax
 import pytest
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import declare, normalized_gradient_descent, train
 from attractor.training.loop import BlockTrainer

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from attractor.attention import LinearHead
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, normalized_gradient_descent, train
 

@@ -16,7 +16,7 @@ from attractor.attention import (
     VocabularyHead,
 )
 from attractor.attention.heads import Head
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, normalized_gradient_descent, train
 

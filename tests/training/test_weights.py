@@ -12,8 +12,8 @@ from attractor import (
     sign_descent,
     train,
 )
-from attractor.errors import InvalidInputError
 from attractor.files import save_tokens
+from attractor.support.errors import InvalidInputError
 
 TIMES = [1, 3, 2]
 

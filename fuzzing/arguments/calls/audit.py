@@ -1,10 +1,10 @@
-"""Calls of ``attractor.audit``: audits of heads that were captured."""
+"""Calls of ``attractor.heads.audit``: audits of heads that were captured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attractor import audit
+from attractor.heads import audit
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

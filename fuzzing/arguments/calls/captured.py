@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import audit
-from attractor.audit import Captured, CapturedLayer, Projections
+from attractor.heads import Captured, CapturedLayer, Projections, audit
 from fuzzing.arguments import example_files as given
 from fuzzing.arguments.calls.files import FILE
 from fuzzing.arguments.table import Call, Lazy

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import files, provenance, report
+from attractor import files, report
+from attractor.results import provenance
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

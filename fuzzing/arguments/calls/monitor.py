@@ -1,10 +1,10 @@
-"""Calls of ``attractor.monitor``."""
+"""Calls of ``attractor.heads.monitor``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attractor import monitor
+from attractor.heads import monitor
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

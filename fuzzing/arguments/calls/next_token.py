@@ -1,4 +1,4 @@
-"""Calls of ``attractor.next_token`` and of its generators."""
+"""Calls of ``attractor.corpora`` and of its generators."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import next_token as nt
-from attractor.next_token import generators
+from attractor import corpora as nt
+from attractor.corpora import generators
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

@@ -1,4 +1,4 @@
-"""Calls of ``attractor.next_token.linear``."""
+"""Calls of ``attractor.corpora.linear``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor.next_token import linear
+from attractor.corpora import linear
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

@@ -1,4 +1,4 @@
-"""Calls of ``attractor.next_token.mechanics``."""
+"""Calls of ``attractor.corpora.mechanics``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor.next_token import mechanics
+from attractor.corpora import mechanics
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 

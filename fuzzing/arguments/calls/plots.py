@@ -10,9 +10,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import attractor as at
-from attractor import analysis, next_token, plots, sweeps
+from attractor import analysis, corpora as next_token, plots
 from attractor.analysis import rates
-from attractor.audit.examples import attention_examples
+from attractor.heads.audit.examples import attention_examples
+from attractor.maps import sweeps
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.calls.sweeps import RESULTS
 from fuzzing.arguments.table import Call, Fresh, Lazy

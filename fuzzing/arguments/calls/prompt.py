@@ -1,4 +1,4 @@
-"""Calls of ``attractor.prompt``: laws of tokens, heads, finite prompts, their length."""
+"""Calls of ``attractor.prompts``: laws of tokens, heads, finite prompts, their length."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import prompt
-from attractor.prompt import finite_length, length, measures
+from attractor import prompts as prompt
+from attractor.prompts import finite_length, length, measures
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
 

@@ -1,4 +1,4 @@
-"""Calls of ``attractor.prompt.in_context``."""
+"""Calls of ``attractor.prompts.in_context``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor.prompt import in_context
+from attractor.prompts import in_context
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

@@ -1,4 +1,4 @@
-"""Calls of ``attractor.prompt.regression``."""
+"""Calls of ``attractor.prompts.regression``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor.prompt import regression
+from attractor.prompts import regression
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
 

@@ -1,4 +1,4 @@
-"""Calls of ``attractor.sweeps``."""
+"""Calls of ``attractor.maps.sweeps``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from attractor import sweeps
+from attractor.maps import sweeps
 from fuzzing.arguments.table import Call, Lazy
 
 _KEPT = Lazy(lambda: tempfile.TemporaryDirectory())
@@ -41,7 +41,7 @@ def calls() -> Iterator[Call]:
     yield Call(sweeps.Experiment.check_grid, self=EXPERIMENT, grid=GRID)
     yield Call(sweeps.built_in, name="margins", blames={"name": "experiment"})
     yield Call(
-        sweeps.from_python, name="attractor.sweeps.experiments.margins:margins",
+        sweeps.from_python, name="attractor.maps.sweeps.experiments.margins:margins",
         blames={"name": "experiment"},
     )  # fmt: skip
     yield Call(sweeps.sweep, grid=GRID, experiment=EXPERIMENT, store=STORE)

@@ -8,7 +8,8 @@ import numpy as np
 
 import attractor as at
 from attractor import analysis
-from attractor.analysis import basins, bias, rates
+from attractor.analysis import rates
+from attractor.maps import basins, bias
 from attractor.training import local_path
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call, Lazy

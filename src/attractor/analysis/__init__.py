@@ -2,30 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.analysis._verify import verify as verify
-    from attractor.analysis.basins import (
-        BasinMap as BasinMap,
-        BasinShares as BasinShares,
-        basin_map as basin_map,
-        basin_shares as basin_shares,
-    )
-    from attractor.analysis.bias import (
-        BiasMatrix as BiasMatrix,
-        bias_matrix as bias_matrix,
-        which_norm as which_norm,
-    )
-    from attractor.analysis.first_gradient import (
-        FirstGradientMargin as FirstGradientMargin,
-        first_gradient_margin as first_gradient_margin,
-    )
     from attractor.analysis.geometries import compare_geometries as compare_geometries
     from attractor.analysis.label_margin import (
         LabelMarginConstant as LabelMarginConstant,
         label_margin_constant as label_margin_constant,
     )
+    from attractor.analysis.losses.first_gradient import (
+        FirstGradientMargin as FirstGradientMargin,
+        first_gradient_margin as first_gradient_margin,
+    )
+    from attractor.analysis.losses.smoothness import smoothness_constant as smoothness_constant
     from attractor.analysis.measures import (
         DirectionMeasures as DirectionMeasures,
         directional_bregman_divergence as directional_bregman_divergence,
@@ -42,7 +32,6 @@ if TYPE_CHECKING:
         fit_rate as fit_rate,
         fit_rates as fit_rates,
     )
-    from attractor.analysis.smoothness import smoothness_constant as smoothness_constant
     from attractor.analysis.verdict import Verdict as Verdict
 
 import_on_first_use(__name__)

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.analysis.comparison import check_some_finite, comparison
 from attractor.analysis.curves import attended, curves, head_curves
-from attractor.analysis.finite_minimum import finite_minima, minima_reason, where_minima_are
-from attractor.analysis.prediction import RELAXED, counted_reasons, head_lags
-from attractor.analysis.reference import Reference, solve_for, use_given
-from attractor.analysis.several_heads import as_one_head, by_head, with_heads
-from attractor.analysis.trained import (
+from attractor.analysis.losses.finite_minimum import finite_minima, minima_reason, where_minima_are
+from attractor.analysis.predictions.comparison import check_some_finite, comparison
+from attractor.analysis.predictions.prediction import RELAXED, counted_reasons, head_lags
+from attractor.analysis.predictions.reference import Reference, solve_for, use_given
+from attractor.analysis.predictions.trained import (
     attention_heads,
     favors_token_scores,
     head_was_trained,
     what_was_trained,
     with_instances,
 )
+from attractor.analysis.several_heads import as_one_head, by_head, with_heads
 from attractor.analysis.verdict import Verdict
-from attractor.checks import check_kind
-from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
 from attractor.margin.problem import selection_of_heads
-from attractor.selection import Selection, optimal_tokens, token_scores
+from attractor.margin.selection import Selection, optimal_tokens, token_scores
+from attractor.support.checks import check_kind
+from attractor.support.errors import InvalidInputError, TiedTokensWarning
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

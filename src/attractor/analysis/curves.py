@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.analysis.excess_loss import has_excess_loss, log_excess_loss
+from attractor.analysis.losses.excess_loss import has_excess_loss, log_excess_loss
 from attractor.analysis.measures import measure_directions
-from attractor.analysis.trained import attention_heads, favors_token_scores
+from attractor.analysis.predictions.trained import attention_heads, favors_token_scores
 from attractor.analysis.unselected import log_mean, log_off
 from attractor.attention import Loss, get_loss
-from attractor.selection import Selection, attended_tokens, token_scores
+from attractor.margin.selection import Selection, attended_tokens, token_scores
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attractor.analysis.reference import Reference
+    from attractor.analysis.predictions.reference import Reference
     from attractor.training import Trajectory
 
 _BLOCK = 2**19

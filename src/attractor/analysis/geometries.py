@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.checks import check_items, check_kinds
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
+from attractor.support.checks import check_items, check_kinds
+from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.blas import single_blas_thread
-from attractor.checks import check_choice, check_count, check_kinds
-from attractor.errors import InvalidInputError
 from attractor.margin import MarginProblem, Solution, label_problem, label_support, solve
-from attractor.randomness import check_seed, generator
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.blas import single_blas_thread
+from attractor.support.checks import check_choice, check_count, check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import check_seed, generator
 from attractor.tokens import Tokens
 
 _SMALLEST_LEAK = 1e-3

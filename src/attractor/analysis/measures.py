@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.checks import check_kinds
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
 from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
-from attractor.margin.batches import inner_products
-from attractor.margin.extended import two_product
+from attractor.margin.batching.batches import inner_products
+from attractor.margin.batching.extended import two_product
 from attractor.margin.problem import derived
-from attractor.precision import as_real
+from attractor.support.checks import check_kinds
+from attractor.support.precision import as_real
 
 _SERIES_TERMS = 16
 _SERIES_REACH = 0.1

@@ -11,13 +11,13 @@ from scipy.special import softmax
 
 from attractor.attention import Head, Loss, get_loss
 from attractor.attention.excess import check_excess
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
 from attractor.margin import Solution
-from attractor.precision import as_shaped, double_precision
-from attractor.selection import score_rounding, token_scores
+from attractor.margin.selection import score_rounding, token_scores
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_shaped, double_precision
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

@@ -10,15 +10,15 @@ import numpy as np
 from attractor.attention import Head, LinearHead, PredictionHeads, get_parameterization
 from attractor.attention.multi_head import MultiHead
 from attractor.attention.parameterization import attention_layer
-from attractor.checks import check_choice
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
 from attractor.margin import Solution
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.checks import check_choice
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 from attractor.tokens.arrangement import Arrangement, arranged, arranged_tokens, in_block_of_head
 from attractor.training import Trajectory
-from attractor.training.trajectory_check import ATTENTION_HEAD
+from attractor.training.stored.trajectory_check import ATTENTION_HEAD
 
 if TYPE_CHECKING:
     from attractor.analysis.verdict import Verdict

@@ -13,14 +13,14 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.comparison import COMPARED
-from attractor.analysis.finite_minimum import AT_REST, BESIDE
+from attractor.analysis.losses.finite_minimum import AT_REST, BESIDE
+from attractor.analysis.predictions.comparison import COMPARED
 from attractor.analysis.rates import Rate, fit_rates
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin import Solution
-from attractor.records import Plotted, Printed
-from attractor.storage import write_file
+from attractor.results import Plotted, Printed
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.storage import write_file
 from attractor.training import Trajectory
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from attractor.attention.losses import Exponential, Linear, Logistic, Loss
 from attractor.attention.parameterization import Parameterization
 from attractor.attention.rows import Rows
 from attractor.attention.softmax import softmax_attention
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 _TIE_ROUNDINGS = 4
 """Roundings, relative to |v| |x|, within which two token scores are the same."""

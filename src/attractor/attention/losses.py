@@ -19,10 +19,10 @@ from jaxtyping import Array, Bool, Float
 
 from attractor.attention.heads import is_linear
 from attractor.attention.prediction import Prediction, added
-from attractor.checks import check_function, suggest
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.randomness import traced
+from attractor.support.checks import check_function, suggest
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.support.randomness import traced
 
 
 class Loss(abc.ABC):

@@ -22,10 +22,10 @@ from attractor.attention.parameterization import (
     plain_name,
 )
 from attractor.attention.rows import Rows
-from attractor.checks import check_count, naming, suggest
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
-from attractor.randomness import fold_in
+from attractor.support.checks import check_count, naming, suggest
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import fold_in
 from attractor.tokens import Tokens
 from attractor.tokens.arrangement import Arrangement, arranged
 

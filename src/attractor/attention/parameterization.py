@@ -14,11 +14,17 @@ from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.heads import Head
 from attractor.attention.rows import Rows
-from attractor.checks import check_count, check_flags, check_kinds
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
-from attractor.precision import as_float64, as_shaped
-from attractor.randomness import check_seed, fold_in, generator, random_rotation, unit_interval
+from attractor.support.checks import check_count, check_flags, check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, as_shaped
+from attractor.support.randomness import (
+    check_seed,
+    fold_in,
+    generator,
+    random_rotation,
+    unit_interval,
+)
 from attractor.tokens import Tokens
 
 _PORTION = 4096

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from attractor.cli import interruption, streams
-from attractor.loaded import leave_out
+from attractor.support.loaded import leave_out
 
 if TYPE_CHECKING:
     from attractor.cli.application import app as app

@@ -10,14 +10,14 @@ import numpy as np
 
 from attractor.attention import LinearHead, get_loss, get_parameterization
 from attractor.attention.losses import is_margin_loss
-from attractor.errors import InvalidInputError
 from attractor.files import LoadedTokens, load_tokens
 from attractor.geometry import Frobenius, Geometry
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attractor.analysis.bias import Method
+    from attractor.maps.bias import Method
     from attractor.training import Optimizer
 
 BEST = "the tokens with the highest scores"
@@ -97,7 +97,7 @@ def plan(
     Raises:
         InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
     """
-    from attractor.analysis.bias import load_method
+    from attractor.maps.bias import load_method
     from attractor.training import Optimizer
 
     method = load_method(

@@ -76,8 +76,8 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if _working and _received is None and not _is_importing(frame):
         _received = came
         raise KeyboardInterrupt if came == signal.SIGINT else Terminated
-    if "attractor.storage" in sys.modules:
-        sys.modules["attractor.storage"].discard_unfinished()
+    if "attractor.support.storage" in sys.modules:
+        sys.modules["attractor.support.storage"].discard_unfinished()
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     with contextlib.suppress(OSError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attractor.containers import netcdf_text
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.support.containers import netcdf_text
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 RUN, CAPTURED = "attractor trajectory", "attractor captured heads"
 """What files of runs and of captured heads say that they are."""
@@ -15,12 +15,12 @@ _OTHERS = {
     "audit of attention heads": (
         "what an audit found",
         "Give the folder it lies in to `attractor compare`, or read it by "
-        "attractor.audit.load_audit",
+        "attractor.heads.load_audit",
     ),
     "records of attention heads": (
         "the records of a HeadMonitor",
-        "Read it by attractor.monitor.load_records, and draw it by attractor.plots.heads_figure; "
-        "`attractor audit` takes the heads themselves, which attractor.torch.capture_heads saves",
+        "Read it by attractor.heads.load_records, and draw it by attractor.heads.plots.heads_figure; "
+        "`attractor audit` takes the heads themselves, which attractor.heads.capture_heads saves",
     ),
 }
 """What such files say that they are, what that is in words, and what takes it."""

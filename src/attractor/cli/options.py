@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from attractor.storage import OutputFolder
-from attractor.storage.markers import REPORT
+from attractor.support.storage import OutputFolder
+from attractor.support.storage.markers import REPORT
 
 Json = Annotated[
     bool,

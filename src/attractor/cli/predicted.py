@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attractor.analysis.prediction import counted_reasons, predicted_problem
-from attractor.analysis.trained import Trained, what_was_trained, with_instances
+from attractor.analysis.predictions.prediction import counted_reasons, predicted_problem
+from attractor.analysis.predictions.trained import Trained, what_was_trained, with_instances
 from attractor.attention import LinearHead, get_parameterization
 from attractor.files import LoadedTokens
 from attractor.geometry import Geometry
 from attractor.margin import Solution
+from attractor.margin.selection import Selection
 from attractor.report.constraints import conflicts
-from attractor.selection import Selection
 
 _LOSS = "logistic"
 """The loss of the commands that predict."""

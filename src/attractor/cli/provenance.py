@@ -10,9 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attractor.files import DataSet, LoadedTokens
-from attractor.papers.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
-from attractor.provenance import Provenance, data_hash
+from attractor.files import DataSet, LoadedTokens, data_hash
+from attractor.results.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
+from attractor.results.provenance import Provenance
 from attractor.training import Trajectory
 from attractor.version import __version__
 
@@ -68,7 +68,7 @@ def sweep_provenance(
         of: The measures drawn.
         arguments: What the command was called with, but for files.
     """
-    from attractor.training.fingerprint import digest
+    from attractor.results.provenance.fingerprint import digest
 
     described = {name: str(data.attrs[name]) for name in ("experiment", "settings")}
     return Provenance.record(

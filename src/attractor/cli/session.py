@@ -19,18 +19,18 @@ from rich.text import Text
 
 from attractor.cli import answer, interruption, streams
 from attractor.cli.application import called
-from attractor.errors import (
+from attractor.support.errors import (
     AttractorError,
     AttractorWarning,
     ClusterLostError,
     InvalidInputError,
 )
-from attractor.machine import use_compilation_cache
-from attractor.progress import time_in_words
-from attractor.visible import visible
+from attractor.support.machine import use_compilation_cache
+from attractor.support.progress import time_in_words
+from attractor.support.visible import visible
 
 if TYPE_CHECKING:
-    from attractor.records import Printed
+    from attractor.results import Printed
 
 _OPTIONS = {"learning_rate": "lr", "geometry": "norm"}
 """Options of commands by the arguments of the functions that refuse what they are given."""

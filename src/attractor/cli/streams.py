@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from attractor.errors import AttractorError
+from attractor.support.errors import AttractorError
 
 left = False
 """Whether the reader of standard output has gone, such as ``head`` does."""

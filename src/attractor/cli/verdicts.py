@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attractor.cli.session import Session
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
 from attractor.geometry.loading import spelling_of
+from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import LinearHead
-from attractor.checks import check_count, is_whole, shown
 from attractor.datasets.torch_stream import TorchNormalStream
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory_for, require_memory_for_list
-from attractor.precision import as_integers
+from attractor.support.checks import check_count, is_whole, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory_for, require_memory_for_list
+from attractor.support.precision import as_integers
 from attractor.tokens import Tokens
 
 _BYTES = 26

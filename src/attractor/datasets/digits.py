@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.attention import LinearHead
-from attractor.checks import check_count, check_items, is_whole
-from attractor.errors import InvalidInputError
-from attractor.randomness import generator
+from attractor.support.checks import check_count, check_items, is_whole
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 
 IMAGE = 8

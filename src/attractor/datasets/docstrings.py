@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from attractor.checks import check_items
-from attractor.errors import InvalidInputError
+from attractor.support.checks import check_items
+from attractor.support.errors import InvalidInputError
 
 _LEFT_OUT = {"test", "tests", "site-packages", "dist-packages", "idlelib", "lib2to3", "__pycache__"}
 """Tests, other people's packages, and two programs that come along with the library."""

@@ -12,8 +12,8 @@ import math
 import numpy as np
 from jaxtyping import Float32
 
-from attractor.errors import InvalidInputError
-from attractor.randomness import check_seed
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import check_seed
 
 _BLOCK = 16
 

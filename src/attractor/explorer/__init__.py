@@ -7,7 +7,7 @@ it in notebooks.
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.explorer._explore import explore as explore, explorer_page as explorer_page

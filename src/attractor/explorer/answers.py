@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.analysis.prediction import predicted_problem
-from attractor.analysis.trained import what_was_trained, with_instances
-from attractor.errors import AttractorError, AttractorWarning, InvalidInputError, Status
+from attractor.analysis.predictions.prediction import predicted_problem
+from attractor.analysis.predictions.trained import what_was_trained, with_instances
 from attractor.explorer.reading import (
     geometry_of,
     head_of,
@@ -23,7 +22,8 @@ from attractor.explorer.reading import (
 from attractor.explorer.state import PARAMETERIZATIONS, State
 from attractor.geometry import Geometry
 from attractor.margin import Solution
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.errors import AttractorError, AttractorWarning, InvalidInputError, Status
 
 if TYPE_CHECKING:
     from attractor.training import Trajectory

@@ -11,16 +11,6 @@ import numpy as np
 from attractor.attention import Joint, KeyQuery, get_parameterization
 from attractor.attention.heads.named import is_linear
 from attractor.attention.parameterization import Parameterization
-from attractor.checks import (
-    as_number,
-    check_choice,
-    check_count,
-    check_kind,
-    check_kinds,
-    check_text,
-    naming,
-)
-from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.explorer.projection import projected
 from attractor.explorer.reading import optimizer_of
 from attractor.explorer.state import (
@@ -39,7 +29,17 @@ from attractor.explorer.state import (
     size_of,
 )
 from attractor.geometry import Geometry, get_geometry
-from attractor.selection import Selection, token_scores
+from attractor.margin.selection import Selection, token_scores
+from attractor.support.checks import (
+    as_number,
+    check_choice,
+    check_count,
+    check_kind,
+    check_kinds,
+    check_text,
+    naming,
+)
+from attractor.support.errors import AttractorWarning, InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import Optimizer
 from attractor.training.initial import check_initial

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from attractor.checks import check_count, check_path, check_text
 from attractor.explorer import answers, reading
 from attractor.explorer.page import embedded, page_of
 from attractor.explorer.state import PARAMETERIZATIONS, State, check_state
-from attractor.storage import OutputFile, check_paths, write_file
+from attractor.support.checks import check_count, check_path, check_text
+from attractor.support.storage import OutputFile, check_paths, write_file
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead

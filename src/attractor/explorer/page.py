@@ -10,9 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from attractor.checks import naming
 from attractor.explorer.state import check_state
-from attractor.visible import visible
+from attractor.support.checks import naming
+from attractor.support.visible import visible
 
 TITLE = "Drag a token, watch the attractor move"
 

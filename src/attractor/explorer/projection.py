@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import get_parameterization
-from attractor.errors import InvalidInputError
 from attractor.explorer.answers import paths_of, solved, status_of
 from attractor.explorer.reading import (
     geometry_of,
@@ -24,8 +23,9 @@ from attractor.explorer.reading import (
 from attractor.explorer.state import MOST_SOLUTIONS, State
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, locally_optimal_selections, solve
-from attractor.precision import as_float64
-from attractor.selection import Selection, attended_tokens
+from attractor.margin.selection import Selection, attended_tokens
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64
 from attractor.tokens import Tokens
 
 KINDS = ("solutions", "principal")

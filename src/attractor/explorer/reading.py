@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.errors import TiedTokensWarning
 from attractor.explorer.state import PARAMETERIZATIONS, State
 from attractor.geometry import Geometry, get_geometry
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.errors import TiedTokensWarning
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import json
 from functools import cache
 from importlib import resources
 
-from attractor.checks import check_choice
 from attractor.explorer.state import State, check_state
+from attractor.support.checks import check_choice
 
 
 @cache

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from attractor.checks import as_number, check_count, check_number, is_whole, shown, suggest
-from attractor.errors import InvalidInputError
 from attractor.geometry import get_geometry
-from attractor.visible import UNSEEN
+from attractor.support.checks import as_number, check_count, check_number, is_whole, shown, suggest
+from attractor.support.errors import InvalidInputError
+from attractor.support.visible import UNSEEN
 
 SCHEMA: dict[str, Any] = json.loads(
     resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")

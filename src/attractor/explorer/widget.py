@@ -6,11 +6,11 @@ import asyncio
 import functools
 from typing import Any
 
-from attractor.errors import InvalidInputError
 from attractor.explorer.answers import report_on
 from attractor.explorer.explorer import Explorer
 from attractor.explorer.page import script
 from attractor.explorer.state import State, check_state
+from attractor.support.errors import InvalidInputError
 
 _PAUSE = 0.02
 """Seconds to wait for further states before one is answered: those that it replaces are not."""

@@ -13,17 +13,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
-from attractor.checks import check_kinds
-from attractor.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
+from attractor.files import data_hash
 from attractor.files.contents import DataSet, FileContents
 from attractor.files.reading import load_tokens
 from attractor.files.shrinking import Trial, drop
 from attractor.files.token_file import LoadedTokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve
-from attractor.precision import as_shaped
-from attractor.provenance import data_hash
-from attractor.selection import Selection, optimal_tokens, token_scores
+from attractor.margin.selection import Selection, optimal_tokens, token_scores
+from attractor.support.checks import check_kinds
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError, TiedTokensWarning
+from attractor.support.precision import as_shaped
 from attractor.tokens import Tokens
 
 _DIGITS = (0, 1, 2, 3)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from attractor.checks import check_path
-from attractor.containers import StoredArrays, StoredTensors, parse_json
-from attractor.errors import InvalidInputError
-from attractor.storage import existing_file, write_file
+from attractor.support.checks import check_path
+from attractor.support.containers import StoredArrays, StoredTensors, parse_json
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import existing_file, write_file
 
 if TYPE_CHECKING:
     from attractor.files.shrinking import Trial
@@ -186,7 +186,7 @@ class DataSet(ABC):
     @cached_property
     def hash(self) -> str:
         """SHA-256 of all that outcomes depend on."""
-        from attractor.provenance import data_hash
+        from attractor.files import data_hash
 
         return data_hash(None, None, **self.arrays())
 

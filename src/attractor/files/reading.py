@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-from attractor.checks import shown
-from attractor.errors import InvalidInputError
-from attractor.files.classifiers import ClassifierCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.files.contents import ARRAY_SUFFIXES, ArrayFile, FileContents, read_arrays
-from attractor.files.corpus import CorpusCase
-from attractor.files.head import HeadCase
-from attractor.files.in_context import InContextCase
-from attractor.files.regression import RegressionCase
 from attractor.files.token_file import LoadedTokens
-from attractor.storage import existing_file
+from attractor.papers.files.classifiers import ClassifierCase
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.files.regression import RegressionCase
+from attractor.support.checks import shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import existing_file
 
 ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
 """The remedy for a file that is not there."""
@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     for kind in _KINDS:
         if kind.suffix == file.suffix:
             return kind.read(file)
-    from attractor.files.corpus_text import read_text
+    from attractor.corpora.files.corpus_text import read_text
 
     return read_text(file)
 
@@ -122,14 +122,14 @@ def load_corpus(
     """
     file = existing_file(path, CorpusCase.missing)
     if file.suffix not in (*ARRAY_SUFFIXES, *(kind.suffix for kind in _KINDS)):
-        from attractor.files.corpus_text import read_text
+        from attractor.corpora.files.corpus_text import read_text
 
         return read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = _of_kind(CorpusCase, file, "has neither sentences nor contexts: it holds")
     if vocabulary is not None:
         loaded = loaded.with_vocabulary(vocabulary)
     if context_length is not None:
-        from attractor.next_token.vocabulary import with_context_length
+        from attractor.corpora.vocabulary import with_context_length
 
         loaded = loaded.replace(corpus=with_context_length(loaded.corpus, context_length))
     return loaded

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, finite_where
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, finite_where
 from attractor.tokens import Tokens
 
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
-from attractor.errors import InvalidInputError
 from attractor.files.contents import DataSet
+from attractor.support.errors import InvalidInputError
 
 _Data = TypeVar("_Data", bound=DataSet)
 

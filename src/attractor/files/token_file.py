@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from attractor.checks import check_count, check_kinds, check_text, shown
-from attractor.errors import InvalidInputError
 from attractor.files.contents import ArrayFile, Layout, check_known
-from attractor.precision import as_float64, as_plain
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.checks import check_count, check_kinds, check_text, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, as_plain
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:

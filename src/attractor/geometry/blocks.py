@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.exponent import exponent_text
 from attractor.geometry.registry import get_geometry, register_geometry
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
 
 Span: TypeAlias = "tuple[int, int | None] | tuple[int, int | None, int | None]"
 """Where rows or columns begin and end, None being the last; a third entry cuts them by as many."""

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, TypeGuard, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import shown
-from attractor.errors import InvalidInputError
-from attractor.precision import check_unmasked
+from attractor.support.checks import shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import check_unmasked
 
 _Kind = TypeVar("_Kind", bound="Geometry")
 

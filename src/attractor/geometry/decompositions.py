@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.loaded import is_of_loaded
+from attractor.support.loaded import is_of_loaded
 
 
 def singular_values(W: Float[Any, "*batch d e"]) -> Float[Any, "*batch k"]:

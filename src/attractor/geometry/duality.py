@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
-from attractor.randomness import seeded
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import seeded
 
 _ROUNDING = 1e-9
 

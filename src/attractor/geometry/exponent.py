@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 _NUMBER = re.compile(r"inf|\d+(\.\d+)?(e[+-]?\d+)?")
 

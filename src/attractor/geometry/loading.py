@@ -7,12 +7,12 @@ import os
 import re
 from typing import Any
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
 from attractor.geometry.registry import get_geometry
-from attractor.loaded import current_folder_last
-from attractor.randomness import seeded
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.loaded import current_folder_last
+from attractor.support.randomness import seeded
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""

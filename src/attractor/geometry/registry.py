@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from attractor.checks import shown, suggest
-from attractor.errors import InvalidInputError
 from attractor.geometry.contract import Geometry
+from attractor.support.checks import shown, suggest
+from attractor.support.errors import InvalidInputError
 
 _CLASSES: list[type[Geometry]] = []
 

@@ -9,35 +9,30 @@ from typing import Any, overload
 
 import numpy as np
 
-from attractor.blas import single_blas_thread
-from attractor.checks import check_items, check_share
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin.algorithms import methods_of
-from attractor.margin.certificate import Certificate, certify
-from attractor.margin.empty_slots import (
+from attractor.margin.batching.empty_slots import (
     PER_CONSTRAINT,
     Places,
     alike,
     as_places,
     without_empty_slots,
 )
-from attractor.margin.large.driver import (
-    check_memory,
-    has_few_unknowns,
-    is_large,
-    solve_large,
-)
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import Certificate, certify
+from attractor.margin.large.driver import check_memory, has_few_unknowns, is_large, solve_large
 from attractor.margin.methods import Method, attempt, is_of_library
 from attractor.margin.problem import MarginProblem
-from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.solution import Solution
 from attractor.margin.solved_once import Answers, memory
 from attractor.margin.working_set import from_working_set
-from attractor.precision import as_float64
-from attractor.progress import ProgressBar, progress_bar
-from attractor.randomness import seeded
-from attractor.threads import in_threads
+from attractor.support.blas import single_blas_thread
+from attractor.support.checks import check_items, check_share
+from attractor.support.errors import InvalidInputError, Status
+from attractor.support.precision import as_float64
+from attractor.support.progress import ProgressBar, progress_bar
+from attractor.support.randomness import seeded
+from attractor.support.threads import in_threads
 
 _OWN = "norms and methods of a user's"
 _BLOCK_ENTRIES = 2**17

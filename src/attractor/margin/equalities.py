@@ -14,9 +14,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Bool, Float, Int
 
-from attractor.margin import extended
-from attractor.margin.exact import follows_exactly
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching import extended
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.exact import follows_exactly
 
 _ROUNDING = np.finfo(np.float64).eps / 2
 DEPENDENT = 1e-14

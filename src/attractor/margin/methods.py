@@ -9,13 +9,17 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, has_norm_of
 from attractor.geometry.duality import check_duality
-from attractor.margin.batches import Batch, inner_products
-from attractor.margin.certificate import Certificate, certify_scaled, rounding_of_margins
-from attractor.margin.contradiction import proved_multipliers
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching.batches import Batch, inner_products
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import (
+    Certificate,
+    certify_scaled,
+    rounding_of_margins,
+)
+from attractor.margin.certificates.contradiction import proved_multipliers
+from attractor.support.errors import InvalidInputError, Status
 
 Candidates: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Matrices ``(instances, d, e)`` and multipliers ``(instances, m)`` of a scaled batch."""

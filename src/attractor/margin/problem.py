@@ -9,13 +9,13 @@ from typing import Any, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.checks import check_choice, check_items, check_kind, check_text
-from attractor.errors import DuplicateTokensWarning, InvalidInputError, warn_caller
 from attractor.geometry._lengths import ordinary_factor
-from attractor.memory import require_memory
-from attractor.precision import as_float64, as_plain, as_real, check_broadcast, finite_where
-from attractor.records import Described, Rows
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.results import Described, Rows
+from attractor.support.checks import check_choice, check_items, check_kind, check_text
+from attractor.support.errors import DuplicateTokensWarning, InvalidInputError, warn_caller
+from attractor.support.memory import require_memory
+from attractor.support.precision import as_float64, as_plain, as_real, check_broadcast, finite_where
 from attractor.tokens import Tokens
 from attractor.tokens.arrangement import Arrangement, arranged_tokens
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.checks import check_path
-from attractor.errors import InvalidInputError, Status
 from attractor.geometry import Geometry, Schatten, has_norm_of
-from attractor.margin.certificate import Certificate, rank_of
+from attractor.margin.certificates.certificate import Certificate, rank_of
+from attractor.margin.faces.rank import RankEvidence, certified_rank
+from attractor.margin.faces.uniqueness import Uniqueness, unique_at_once, uniqueness_of
 from attractor.margin.problem import MarginProblem, tokens_of
-from attractor.margin.rank import RankEvidence, certified_rank
 from attractor.margin.solved_once import memory
-from attractor.margin.uniqueness import Uniqueness, unique_at_once, uniqueness_of
-from attractor.records import Plotted, Rows, Summary
+from attractor.results import Plotted, Rows, Summary
+from attractor.support.checks import check_path
+from attractor.support.errors import InvalidInputError, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -241,7 +241,7 @@ class Solution(Plotted, Summary):
             InvalidInputError: If this holds several instances, or proves nothing.
         """
         path = check_path("path", path)
-        from attractor.margin.certificate_file import save_certificate
+        from attractor.margin.certificates.certificate_file import save_certificate
 
         save_certificate(self, path)
 

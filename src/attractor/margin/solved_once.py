@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.geometry import Geometry
-from attractor.margin.certificate import Certificate
-from attractor.margin.empty_slots import Places, as_places, without_empty_slots
+from attractor.margin.batching.empty_slots import Places, as_places, without_empty_slots
+from attractor.margin.certificates.certificate import Certificate
+from attractor.margin.faces.uniqueness import Uniqueness, uniqueness_of
 from attractor.margin.problem import MarginProblem
-from attractor.margin.uniqueness import Uniqueness, uniqueness_of
 
 _MOST_BYTES = 2**28
 """Answers kept in a block; those that come later are not."""

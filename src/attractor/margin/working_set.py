@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool
 
-from attractor.errors import Status
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.large.constraint_generation import keep
 from attractor.margin.large.driver import is_large
 from attractor.margin.methods import Candidates, Method, Task, attempt, is_open
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 _MOST_ROUNDS = 30
 _MOST = 0.75

@@ -10,7 +10,7 @@ from attractor.models.learning_rate_search import LearningRateSearch, search_lea
 from attractor.models.model_file import load_model, save_model
 from attractor.models.text import TextTransformer
 from attractor.models.vision import VisionTransformer
-from attractor.settings import all_in_own_settings
+from attractor.support.settings import all_in_own_settings
 
 __all__ = [
     "ClassificationData",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_kinds
 from attractor.models.building import Model
+from attractor.support.checks import check_kinds
 
 
 def head_matrices(model: Model) -> dict[str, Float[np.ndarray, "block head ..."]]:

@@ -12,18 +12,6 @@ import numpy as np
 import optax
 from jaxtyping import Int
 
-from attractor.checks import (
-    MOST_STEPS,
-    as_number,
-    check_choice,
-    check_count,
-    check_flags,
-    check_function,
-    check_kind,
-    check_kinds,
-)
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory, require_memory_for
 from attractor.models.building import Config, build_model, model_shapes
 from attractor.models.classification_data import ClassificationData
 from attractor.models.classifier_training import (
@@ -41,13 +29,25 @@ from attractor.models.classifier_training import (
 from attractor.models.classifier_trajectory import ClassifierTrajectory, classifier_data
 from attractor.models.configuration import TextTransformerConfig
 from attractor.models.model_file import named_weights
-from attractor.precision import double_precision
-from attractor.progress import progress_bar
-from attractor.randomness import check_seed, keys
+from attractor.support.checks import (
+    MOST_STEPS,
+    as_number,
+    check_choice,
+    check_count,
+    check_flags,
+    check_function,
+    check_kind,
+    check_kinds,
+)
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory, require_memory_for
+from attractor.support.precision import double_precision
+from attractor.support.progress import progress_bar
+from attractor.support.randomness import check_seed, keys
 from attractor.training import loop, validation
-from attractor.training.checkpoint import Checkpoint
-from attractor.training.footprint import size_of
 from attractor.training.optimizers.checks import check_learning_rate
+from attractor.training.programs.footprint import size_of
+from attractor.training.stored.checkpoint import Checkpoint
 
 _EVALUATION_BATCH = 250
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import DTypeLike
 
-from attractor.checks import check_kinds
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
 from attractor.models.dtypes import check_dtype
 from attractor.models.text import TextTransformer
 from attractor.models.vision import VisionTransformer
-from attractor.randomness import check_key
+from attractor.support.checks import check_kinds
+from attractor.support.randomness import check_key
 
 Config = TextTransformerConfig | VisionTransformerConfig
 Model = TextTransformer | VisionTransformer

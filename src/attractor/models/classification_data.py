@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attractor.checks import check_kind, check_kinds
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory
-from attractor.precision import as_plain, finite_where
+from attractor.support.checks import check_kind, check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory
+from attractor.support.precision import as_plain, finite_where
 
 
 @dataclass(frozen=True, eq=False)

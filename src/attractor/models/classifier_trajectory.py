@@ -12,21 +12,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attractor.checks import check_choice, check_count
-from attractor.containers import parse_json
-from attractor.errors import InvalidInputError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.classifier_training import BEST, LAST
 from attractor.models.model_file import named_weights
-from attractor.precision import double_precision
-from attractor.records import (
-    RecordedRun,
-    Rows,
-    StoredRun,
-    check_records,
-    reading_run,
-    save_run,
-)
+from attractor.results import RecordedRun, Rows, StoredRun, check_records, reading_run, save_run
+from attractor.support.checks import check_choice, check_count
+from attractor.support.containers import parse_json
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.loop import Records
 
 _KIND = "classifier trajectory"

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from attractor.checks import check_choice, check_count, check_number
-from attractor.errors import InvalidInputError
+from attractor.support.checks import check_choice, check_count, check_number
+from attractor.support.errors import InvalidInputError
 
 _MOST_BLOCKS = 1024
 _MOST = 2**24

@@ -6,8 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from attractor.checks import shown
-from attractor.errors import InvalidInputError
+from attractor.support.checks import shown
+from attractor.support.errors import InvalidInputError
 
 
 def check_dtype(argument: str, dtype: Any) -> Any:

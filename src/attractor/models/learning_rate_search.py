@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_count, check_function, check_number
-from attractor.errors import InvalidInputError
-from attractor.randomness import seeded
+from attractor.support.checks import check_count, check_function, check_number
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import seeded
 
 _FEWEST = 3
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import save
 
-from attractor.checks import check_kinds, check_path
-from attractor.containers import StoredTensors, parse_json, parsing
-from attractor.errors import AttractorError, FileFormatError
 from attractor.models.building import CONFIGS, Config, Model, model_shapes
-from attractor.precision import double_precision
-from attractor.storage import write_file
+from attractor.support.checks import check_kinds, check_path
+from attractor.support.containers import StoredTensors, parse_json, parsing
+from attractor.support.errors import AttractorError, FileFormatError
+from attractor.support.precision import double_precision
+from attractor.support.storage import write_file
 
 _FORMAT = "attractor model 1"
 _PRECISIONS = ("F32", "F64")

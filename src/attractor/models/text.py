@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, DTypeLike, Float, Int
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.models.block import Block, through_blocks
 from attractor.models.configuration import TextTransformerConfig
 from attractor.models.dtypes import check_dtype
 from attractor.models.layers import LayerNorm, Linear
-from attractor.randomness import check_key
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import check_key
 
 
 class TextTransformer(eqx.Module):

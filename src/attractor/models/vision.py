@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.models.block import Block, through_blocks
 from attractor.models.configuration import VisionTransformerConfig
 from attractor.models.dropout import drop
 from attractor.models.dtypes import check_dtype
 from attractor.models.layers import LayerNorm, Linear, split
-from attractor.randomness import check_key
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import check_key
 
 
 class VisionTransformer(eqx.Module):

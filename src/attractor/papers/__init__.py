@@ -2,16 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
+    from attractor.corpora.files.corpus import CorpusCase as CorpusCase
     from attractor.files.case import Case as Case
-    from attractor.files.classifiers import ClassifierCase as ClassifierCase
     from attractor.files.contents import DataSet as DataSet
-    from attractor.files.corpus import CorpusCase as CorpusCase
-    from attractor.files.head import HeadCase as HeadCase
-    from attractor.files.in_context import InContextCase as InContextCase
-    from attractor.files.regression import RegressionCase as RegressionCase
     from attractor.papers._examine import (
         Finding as Finding,
         examine as examine,
@@ -33,7 +29,11 @@ if TYPE_CHECKING:
         Reading as Reading,
         Request as Request,
     )
-    from attractor.papers.paper import PAPERS as PAPERS, Paper as Paper
+    from attractor.papers.files.classifiers import (
+        CLASSIFIERS_LAYOUT as CLASSIFIERS_LAYOUT,
+        ClassifierCase as ClassifierCase,
+        save_classifiers as save_classifiers,
+    )
     from attractor.papers.registry import (
         all_claims as all_claims,
         all_figures as all_figures,
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
         get_figure as get_figure,
         register_claim as register_claim,
     )
-    from attractor.papers.statement import (
-        Statement as Statement,
-        all_statements as all_statements,
-    )
+    from attractor.papers.statement import Statement as Statement, all_statements as all_statements
+    from attractor.prompts.files.head import HeadCase as HeadCase
+    from attractor.prompts.files.in_context import InContextCase as InContextCase
+    from attractor.prompts.files.regression import RegressionCase as RegressionCase
+    from attractor.results.paper import PAPERS as PAPERS, Paper as Paper
 
 import_on_first_use(__name__)

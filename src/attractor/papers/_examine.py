@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Check
 from attractor.papers.claim import Claim, Measurement, Outcome
-from attractor.randomness import check_seed, seeded
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import check_seed, seeded
 
 
 @dataclasses.dataclass(frozen=True)

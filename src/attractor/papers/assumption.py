@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar
 
-from attractor.checks import check_kinds
 from attractor.files.contents import DataSet
+from attractor.support.checks import check_kinds
 
 Data = TypeVar("Data", bound=DataSet)
 

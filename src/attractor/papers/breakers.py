@@ -6,9 +6,9 @@ import numpy as np
 
 from attractor.attention import LinearHead
 from attractor.files.case import Case
+from attractor.margin.selection import Selection
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.selection import Selection
 from attractor.tokens import Tokens
 
 

@@ -12,7 +12,7 @@ from attractor.files.contents import DataSet
 from attractor.files.shrinking import Trial
 from attractor.papers._examine import Finding, examine
 from attractor.papers.claim import Claim, Outcome
-from attractor.records import Rows, Summary
+from attractor.results import Rows, Summary
 
 Data = TypeVar("Data", bound=DataSet)
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from attractor.checks import check_items, check_kinds
-from attractor.errors import InvalidInputError
 from attractor.files.case import Case
 from attractor.files.contents import DataSet
 from attractor.papers.assumption import Assumption, Data
-from attractor.papers.paper import Paper
+from attractor.results.paper import Paper
+from attractor.support.checks import check_items, check_kinds
+from attractor.support.errors import InvalidInputError
 
 Object = TypeVar("Object")
 

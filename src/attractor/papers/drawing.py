@@ -11,16 +11,16 @@ from typing import Any
 
 import xarray as xr
 
-from attractor.containers import read_netcdf
-from attractor.errors import AttractorError, InvalidInputError
 from attractor.margin.solved_once import solved_once
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.papers.registry import figures_in
-from attractor.plots._style import save_figure, style
-from attractor.provenance import Provenance, embed, read_provenance
-from attractor.randomness import seeded
-from attractor.records import Rows, Summary
-from attractor.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
+from attractor.plots.style._style import save_figure, style
+from attractor.results import Rows, Summary
+from attractor.results.provenance import Provenance, embed, read_provenance
+from attractor.support.containers import read_netcdf
+from attractor.support.errors import AttractorError, InvalidInputError
+from attractor.support.randomness import seeded
+from attractor.support.storage import OutputFile, atomic_file, check_paths, save_netcdf, write_file
 from attractor.version import __version__
 
 
@@ -61,7 +61,7 @@ class DrawnFigure(Summary):
         return f"{self.figure.name}: {shown}", [*rows, ("files", files)]
 
     def _html_parts(self) -> list[str]:
-        from attractor.records.html import paragraph, picture
+        from attractor.results.html import paragraph, picture
 
         drawing = picture(self.files["png"].read_bytes(), self.figure.name)
         return [drawing, paragraph(self.caption), *super()._html_parts()]

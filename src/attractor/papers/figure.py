@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.checks import check_choice, check_count, check_text
-from attractor.errors import InvalidInputError
-from attractor.papers.paper import Paper
-from attractor.progress import ProgressBar, progress_bar
-from attractor.provenance import data_hash
+from attractor.files import data_hash
+from attractor.results.paper import Paper
+from attractor.support.checks import check_choice, check_count, check_text
+from attractor.support.errors import InvalidInputError
+from attractor.support.progress import ProgressBar, progress_bar
 
 SIZES = ("quick", "small", "paper")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from attractor.analysis.first_gradient import first_gradient_margin
+from attractor.analysis.losses.first_gradient import first_gradient_margin
 from attractor.attention import get_parameterization
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry

@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 from rich.console import Console
 from rich.table import Table
 
-from attractor.errors import InvalidInputError
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.files.case import Case
-from attractor.files.classifiers import ClassifierCase
 from attractor.files.contents import DataSet
-from attractor.files.corpus import CorpusCase
-from attractor.files.head import HeadCase
-from attractor.files.in_context import InContextCase
-from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
+from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.in_context_hypotheses import IN_CONTEXT_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
-from attractor.records import Printed, plain_table
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.files.regression import RegressionCase
+from attractor.results import Printed, plain_table
+from attractor.support.errors import InvalidInputError
 
 _HYPOTHESES: Mapping[type[DataSet], Sequence[Assumption]] = {
     Case: HYPOTHESES,

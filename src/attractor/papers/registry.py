@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from attractor.checks import check_kinds, suggest
-from attractor.errors import InvalidInputError
 from attractor.papers.claim import Claim
 from attractor.papers.figure import PaperFigure
-from attractor.papers.paper import get_paper
+from attractor.results.paper import get_paper
+from attractor.support.checks import check_kinds, suggest
+from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from attractor.papers.statement import Statement

@@ -16,7 +16,7 @@ from rich.text import Text
 from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Measurement, Outcome
-from attractor.records import Printed, plain_table
+from attractor.results import Printed, plain_table
 
 STYLES = {
     Outcome.FAILS: "bold red",

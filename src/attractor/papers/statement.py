@@ -9,8 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from attractor.papers.paper import PAPERS, Paper
 from attractor.papers.registry import PACKAGES, of_paper
+from attractor.results.paper import PAPERS, Paper
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from attractor.errors import InvalidInputError
-from attractor.plots._style import COLORS, SERIES
-from attractor.plots.roles import shade
+from attractor.plots.style._style import COLORS, SERIES
+from attractor.plots.style.roles import shade
+from attractor.support.errors import InvalidInputError
 
 QUANTILES = (0.1, 0.9)
 """Quantiles over trials between which the band around a median is drawn."""

@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from attractor.plots._style import COLORS, SERIES
 from attractor.plots.bands import band
 from attractor.plots.logarithmic import plain_numbers
 from attractor.plots.plane.tokens import HALO
-from attractor.records import axis_of
+from attractor.plots.style._style import COLORS, SERIES
+from attractor.results import axis_of
 
 _CUT = "cut"
 """Name of the words that say what is cut off, which later curves change."""

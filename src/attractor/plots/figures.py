@@ -14,19 +14,14 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from attractor.errors import InvalidInputError
 from attractor.plots import curves
-from attractor.plots._figure import Figure
-from attractor.plots._style import PREDICTED, REACHED
-from attractor.plots.attention import (
-    MOST_SEQUENCES,
-    attention_map,
-    colorbar,
-    predicted_legend,
-)
+from attractor.plots.attention import MOST_SEQUENCES, attention_map, colorbar, predicted_legend
 from attractor.plots.several_runs import panels_of_runs, trials_in_words
-from attractor.precision import check_shape
-from attractor.records import axis_of
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PREDICTED, REACHED
+from attractor.results import axis_of
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import check_shape
 
 _PREDICTED_LOOK = {"edgecolor": PREDICTED, "linestyle": (0, (2, 1.2)), "linewidth": 1.8}
 _REACHED_LOOK = {"edgecolor": REACHED, "linestyle": "-", "linewidth": 2.2}

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, REACHED
 from attractor.plots.bands import write_in_middle
-from attractor.plots.roles import line_style, role_of
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, REACHED
+from attractor.plots.style.roles import line_style, role_of
 
 if TYPE_CHECKING:
     from attractor.analysis.rates import Rate

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from attractor.plots._figure import Figure
-from attractor.plots._style import PAGE, SERIES, panels_on_page
-from attractor.plots.pairs import shared_legend
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PAGE, SERIES, panels_on_page
+from attractor.plots.style.pairs import shared_legend
 
 TOGETHER = 3
 """Runs that share axes; more of them would hide one another."""

@@ -9,11 +9,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from attractor.errors import InvalidInputError
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.plots.geometries import geometry_label, solution_map
 from attractor.plots.logarithmic import plain_numbers
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PREDICTED, REACHED, panels_on_page
+from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from attractor.margin import Solution

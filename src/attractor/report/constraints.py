@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import rich.table
 
-from attractor.checks import check_kinds
 from attractor.margin import Solution
-from attractor.precision import as_integers
 from attractor.report.page import Section, Table
+from attractor.support.checks import check_kinds
+from attractor.support.precision import as_integers
 
 MOST_ROWS = 60
 """Constraints listed on a page; all of them are in the data files."""

@@ -14,10 +14,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attractor import plots
-from attractor.provenance import Provenance, embed_all
 from attractor.report.page import FigureFile, Folded, Section, Words, render_page
-from attractor.storage import atomic_directory
-from attractor.storage.markers import REPORT as MARKER
+from attractor.results.provenance import Provenance, embed_all
+from attractor.support.storage import atomic_directory
+from attractor.support.storage.markers import REPORT as MARKER
 from attractor.version import __version__
 
 FOOTER = (

@@ -9,8 +9,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from attractor.plots.curves import AXIS_LABELS
-from attractor.records import axis_of
-from attractor.records.seen import course, listed, many, spread
+from attractor.results import axis_of
+from attractor.results.seen import course, listed, many, spread
 
 __all__ = ["course", "curves", "listed", "many", "runs", "spread"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.errors import Status
 from attractor.margin import Solution
-from attractor.records import finite_or_none
 from attractor.report.constraints import conflicts
+from attractor.results import finite_or_none
+from attractor.support.errors import Status
 
 if TYPE_CHECKING:
     from attractor.analysis import Verdict

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.analysis.comparison import COMPARED
-from attractor.analysis.prediction import STAND_IN, requires_margin
-from attractor.errors import Status
+from attractor.analysis.predictions.comparison import COMPARED
+from attractor.analysis.predictions.prediction import STAND_IN, requires_margin
 from attractor.geometry import Geometry
 from attractor.margin import Solution
 from attractor.report.page import Table
+from attractor.support.errors import Status
 
 if TYPE_CHECKING:
     from attractor.analysis import Verdict

@@ -15,10 +15,7 @@ from jaxtyping import Float
 
 from attractor import plots
 from attractor.analysis import Verdict
-from attractor.checks import check_kinds, check_path
 from attractor.margin import Solution
-from attractor.precision import as_integers
-from attractor.provenance import Provenance
 from attractor.report import seen
 from attractor.report.constraints import conflict_section, conflicts
 from attractor.report.folder import ReportFolder, report_folder
@@ -32,7 +29,10 @@ from attractor.report.words import (
     training_sentences,
     verdict_sentences,
 )
-from attractor.storage import save_netcdf
+from attractor.results.provenance import Provenance
+from attractor.support.checks import check_kinds, check_path
+from attractor.support.precision import as_integers
+from attractor.support.storage import save_netcdf
 from attractor.tokens import Tokens
 
 CURVES = FigureFile(

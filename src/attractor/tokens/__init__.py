@@ -1,6 +1,6 @@
 """Tokens: data sets of attention rows."""
 
-from attractor.settings import all_in_own_settings
+from attractor.support.settings import all_in_own_settings
 from attractor.tokens.arrangement import split_heads
 from attractor.tokens.tokens import Tokens
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from attractor.checks import check_choice, check_count
-from attractor.errors import InvalidInputError
-from attractor.precision import as_real
+from attractor.support.checks import check_choice, check_count
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_real
 from attractor.tokens.tokens import Tokens
 
 Arrangement = Literal["stacked", "side by side", "block diagonal"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.checks import is_whole, shown
-from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, as_real, check_broadcast, finite_where
-from attractor.records import Described, Rows
+from attractor.results import Described, Rows
+from attractor.support.checks import is_whole, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, as_real, check_broadcast, finite_where
 from attractor.tokens.validation import (
     check_instance_numbers,
     check_keys,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory
-from attractor.precision import as_plain, finite_where
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory
+from attractor.support.precision import as_plain, finite_where
 
 
 def check_keys(keys: Float[np.ndarray, "..."]) -> Float[np.ndarray, "*instances n T d"]:

@@ -4,8 +4,7 @@ Importing this module imports PyTorch.
 """
 
 import attractor.torch._installed  # noqa: F401 - before all that needs PyTorch
-from attractor.torch._trainer_callback import trainer_callback
-from attractor.torch.capture import capture_heads
+from attractor.heads import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
 from attractor.torch.optimizer import TorchOptimizer
 from attractor.torch.steepest_descent import SteepestDescent
@@ -17,5 +16,4 @@ __all__ = [
     "TorchOptimizer",
     "capture_heads",
     "train_with_torch",
-    "trainer_callback",
 ]

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attractor.checks import check_flag
-from attractor.errors import InvalidInputError, PrecisionWarning
 from attractor.geometry.precision_limits import mirror_limits
+from attractor.support.checks import check_flag
+from attractor.support.errors import InvalidInputError, PrecisionWarning
 from attractor.torch.mirror_step import mirror_step, plain_step, unit_in_dual_norm
 from attractor.torch.signed_powers import signed_power_into, signed_powers
 from attractor.torch.wide_state import WideStateOptimizer, wide_type

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attractor.errors import AttractorWarning, InvalidInputError
 from attractor.geometry import Geometry
-from attractor.randomness import seeded
+from attractor.support.errors import AttractorWarning, InvalidInputError
+from attractor.support.randomness import seeded
 
 DIRECTION = "directions of the gradient, exact at every magnitude"
 MAGNITUDE = "true magnitudes, which end where floating point does, at e^-745"

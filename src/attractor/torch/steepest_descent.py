@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry, get_geometry
+from attractor.support.errors import InvalidInputError
 from attractor.torch.mirror_step import plain_step
 from attractor.torch.wide_state import WideStateOptimizer, wide_type
 

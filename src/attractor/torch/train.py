@@ -15,11 +15,11 @@ from jaxtyping import Array, Float, PyTree
 from attractor.attention import Head, Parameterization
 from attractor.attention.multi_head import one_attention_head
 from attractor.attention.scaled import direction, magnitude
-from attractor.checks import check_steps
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.precision import double_precision
-from attractor.progress import progress_bar
-from attractor.randomness import seeded, traced
+from attractor.support.checks import check_steps
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.precision import double_precision
+from attractor.support.progress import progress_bar
+from attractor.support.randomness import seeded, traced
 from attractor.tokens import Tokens
 from attractor.torch.optimizer import DIRECTION, TorchOptimizer, make
 from attractor.training import Trajectory, declare

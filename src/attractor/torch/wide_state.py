@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attractor.checks import check_number
-from attractor.errors import DivergenceWarning, InvalidInputError
+from attractor.support.checks import check_number
+from attractor.support.errors import DivergenceWarning, InvalidInputError
 
 MOMENTUM = "momentum_buffer"
 _EVERY = 100

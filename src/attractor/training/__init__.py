@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.training._train import train as train
-    from attractor.training.compilation import release_compiled as release_compiled
     from attractor.training.flow._gradient_flow import gradient_flow as gradient_flow
     from attractor.training.optimizers import (
         Optimizer as Optimizer,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from attractor.training.paths._regularization_path import (
         regularization_path as regularization_path,
     )
+    from attractor.training.programs.compilation import release_compiled as release_compiled
     from attractor.training.trajectory import Trajectory as Trajectory
 
 import_on_first_use(__name__)

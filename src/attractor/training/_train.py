@@ -12,19 +12,19 @@ import jax
 import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
-from attractor.checks import check_choice, check_steps
-from attractor.errors import PrecisionWarning, warn_caller
-from attractor.progress import progress_bar
+from attractor.support.checks import check_choice, check_steps
+from attractor.support.errors import PrecisionWarning, warn_caller
+from attractor.support.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import loop, validation
 from attractor.training.attention_records import Metric
 from attractor.training.attention_training import AttentionTraining
-from attractor.training.checkpoint import Checkpoint
 from attractor.training.inputs import Inputs, check_inputs, weights_kept_at_end_only
 from attractor.training.mini_batches import check_batches
 from attractor.training.objective import Condition
 from attractor.training.optimizers import Optimizer
 from attractor.training.recording import record_steps
+from attractor.training.stored.checkpoint import Checkpoint
 from attractor.training.trajectory import Trajectory
 
 

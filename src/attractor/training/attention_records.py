@@ -19,8 +19,8 @@ from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.softmax import softmax_row
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
+from attractor.support.errors import InvalidInputError
 
 
 class Snapshot(NamedTuple):

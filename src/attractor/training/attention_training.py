@@ -16,19 +16,10 @@ from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
-from attractor.attention.parameterization import (
-    AttentionMatrix,
-    Parameterization,
-    Parameters,
-)
+from attractor.attention.parameterization import AttentionMatrix, Parameterization, Parameters
 from attractor.attention.rows import Rows
-from attractor.errors import TrialStatus
-from attractor.training.attention_records import (
-    AttentionRecorder,
-    Metric,
-    NormRecorder,
-    head_of,
-)
+from attractor.support.errors import TrialStatus
+from attractor.training.attention_records import AttentionRecorder, Metric, NormRecorder, head_of
 from attractor.training.loop import Objective
 from attractor.training.mini_batches import ORDERS, batch_at
 from attractor.training.objective import Recorder

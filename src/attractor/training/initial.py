@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from attractor.attention import Parameterization
-from attractor.checks import check_number, shown
-from attractor.errors import InvalidInputError
-from attractor.precision import LARGEST, as_float64, as_plain
+from attractor.support.checks import check_number, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import LARGEST, as_float64, as_plain
 from attractor.tokens import Tokens
 
 INITIAL_SCALE = "initial_scale"

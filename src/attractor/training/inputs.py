@@ -20,20 +20,20 @@ from attractor.attention import (
     get_parameterization as parameterization_named,
 )
 from attractor.attention.parameterization import attention_layer
-from attractor.checks import check_count
 from attractor.geometry import Frobenius, Geometry
-from attractor.memory import require_memory
-from attractor.precision import double_precision
-from attractor.randomness import check_seed
+from attractor.support.checks import check_count
+from attractor.support.memory import require_memory
+from attractor.support.precision import double_precision
+from attractor.support.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.attention_training import AttentionTraining
-from attractor.training.footprint import BOOKKEEPING, Footprint, check_run, size_of
 from attractor.training.initial import INITIAL_SCALE, check_initial, check_scale
 from attractor.training.measurements import Records
 from attractor.training.optimizers import Optimizer
+from attractor.training.programs.footprint import BOOKKEEPING, Footprint, check_run, size_of
+from attractor.training.programs.trials import Trials
 from attractor.training.trajectory import Trajectory, trajectory_data
-from attractor.training.trials import Trials
 
 _WEIGHTS_BYTES = 10**9
 _COPIES = 3

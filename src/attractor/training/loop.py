@@ -21,17 +21,17 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.storage import owned_folder
-from attractor.threads import number_of_threads, under_the_same_settings
-from attractor.training.blocks import BlockProgress, BlockTrainer, TrialSource, block_size
-from attractor.training.checkpoint import MARKER, Checkpoint, recognize
-from attractor.training.fingerprint import program_digest
-from attractor.training.footprint import check_run, footprint
+from attractor.results.provenance.fingerprint import program_digest
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.support.storage import owned_folder
+from attractor.support.threads import number_of_threads, under_the_same_settings
 from attractor.training.measurements import Measurements, Records
 from attractor.training.objective import Condition, Objective, check_condition
-from attractor.training.saved_run import SavedRun
+from attractor.training.programs.blocks import BlockProgress, BlockTrainer, TrialSource, block_size
+from attractor.training.programs.footprint import check_run, footprint
+from attractor.training.stored.checkpoint import MARKER, Checkpoint, recognize
+from attractor.training.stored.saved_run import SavedRun
 
 __all__ = ["Checkpoint", "Condition", "Objective", "Records", "run"]
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
-from attractor.checks import check_choice, check_count
-from attractor.errors import InvalidInputError
+from attractor.support.checks import check_choice, check_count
+from attractor.support.errors import InvalidInputError
 
 ORDERS = ("random", "shuffled", "cyclic")
 """In which order sequences come."""

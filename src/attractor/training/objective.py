@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.precision import double_precision
-from attractor.randomness import traced
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.precision import double_precision
+from attractor.support.randomness import traced
 
 _WITHOUT_A_WORD_OF_NAN = (
     TrialStatus.TRAINED,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory_for_list
-from attractor.precision import as_plain
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory_for_list
+from attractor.support.precision import as_plain
 
 _RECORDS = 60
 

@@ -16,14 +16,14 @@ from attractor.attention import Head
 from attractor.attention.heads import as_head, head_from_arrays
 from attractor.attention.heads.named import is_known
 from attractor.attention.heads.prediction_heads import by_attention_head
-from attractor.checks import check_choice, check_count, shown
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, get_geometry
-from attractor.records import AXES, Plotted, RecordedRun, Rows, StoredRun, reading_run, save_run
+from attractor.results import AXES, Plotted, RecordedRun, Rows, StoredRun, reading_run, save_run
+from attractor.support.checks import check_choice, check_count, shown
+from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
-from attractor.training.trajectory_check import ATTENTION_HEAD, check_trajectory
+from attractor.training.stored.trajectory_check import ATTENTION_HEAD, check_trajectory
 
 if TYPE_CHECKING:
     import xarray as xr

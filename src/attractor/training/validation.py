@@ -10,13 +10,13 @@ import optax
 
 from attractor.attention import Head, Loss, PredictionHeads
 from attractor.attention.heads import as_head
-from attractor.checks import check_kind, check_number, shown
-from attractor.errors import InvalidInputError
-from attractor.storage import check_replaceable
+from attractor.support.checks import check_kind, check_number, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import check_replaceable
 from attractor.tokens import Tokens
 from attractor.training.attention_records import Metric
-from attractor.training.checkpoint import MARKER
 from attractor.training.optimizers import Optimizer
+from attractor.training.stored.checkpoint import MARKER
 from attractor.training.trajectory import RECORDED
 
 

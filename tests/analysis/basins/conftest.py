@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.basins import basin_map, basin_shares
+from attractor.maps.basins import basin_map, basin_shares
 
 STEP = at.normalized_gradient_descent(0.1)
 """One object, so that every test trains by the same compiled step."""

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.analysis.basins.attractors import Attractors, pulls
-from attractor.analysis.basins.problem import check_problem
 from attractor.attention import get_loss
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.maps.basins.attractors import Attractors, pulls
+from attractor.maps.basins.problem import check_problem
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 def judged(data, step, W, **options):

@@ -3,8 +3,8 @@ import pytest
 import xarray as xr
 
 import attractor as at
-from attractor.analysis.basins import BasinMap, basin_map, basin_shares
-from attractor.errors import FileFormatError, InvalidInputError
+from attractor.maps.basins import BasinMap, basin_map, basin_shares
+from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.training import train
 
 

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 import attractor as at
-from attractor.analysis.basins import BasinShares, basin_map, basin_shares
-from attractor.errors import InvalidInputError
+from attractor.maps.basins import BasinShares, basin_map, basin_shares
+from attractor.support.errors import InvalidInputError
 from attractor.training import train
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from attractor.analysis.bias import Method, bias_matrix
 from attractor.datasets import unit_tokens
+from attractor.maps.bias import Method, bias_matrix
 from attractor.training import normalized_gradient_descent, sign_descent
 
 STEPS = 400

@@ -4,9 +4,9 @@ import scipy.stats
 import xarray as xr
 from hypothesis import given, settings, strategies as st
 
-from attractor.analysis.bias import median_interval
-from attractor.analysis.bias.answer import answer
-from attractor.analysis.bias.medians import smallest_sample
+from attractor.maps.bias import median_interval
+from attractor.maps.bias.answer import answer
+from attractor.maps.bias.medians import smallest_sample
 
 COUNT = 12
 

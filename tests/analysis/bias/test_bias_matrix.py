@@ -5,17 +5,11 @@ import pytest
 import xarray as xr
 
 from attractor.analysis import verify
-from attractor.analysis.bias import (
-    BiasMatrix,
-    Method,
-    bias_matrix,
-    standard_methods,
-    which_norm,
-)
-from attractor.errors import FileFormatError, InvalidInputError
 from attractor.geometry import Frobenius, Lp
+from attractor.maps.bias import BiasMatrix, Method, bias_matrix, standard_methods, which_norm
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 

@@ -1,8 +1,8 @@
 import optax
 import pytest
 
-from attractor.analysis.bias import as_method, load_method, named_optimizer
-from attractor.errors import InvalidInputError
+from attractor.maps.bias import as_method, load_method, named_optimizer
+from attractor.support.errors import InvalidInputError
 from attractor.training import Optimizer, gradient_descent, sign_descent
 
 MODULE = """

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from attractor.analysis.bias import Method, bias_matrix, standard_methods
 from attractor.datasets import unit_tokens
+from attractor.maps.bias import Method, bias_matrix, standard_methods
 from attractor.training import declare
 
 STEPS, STEP = 1500, 3.0

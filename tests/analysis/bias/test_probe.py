@@ -3,8 +3,8 @@
 import optax
 import pytest
 
-from attractor.analysis.bias import as_method, load_method, which_norm
 from attractor.datasets import unit_tokens
+from attractor.maps.bias import as_method, load_method, which_norm
 from attractor.training import declare, polyak_step
 
 

@@ -5,9 +5,9 @@ import optax
 import pytest
 
 from attractor import Lp
-from attractor.analysis.bias import Method, bias_matrix, load_geometry, which_norm
-from attractor.analysis.bias._bias_matrix import Experiment
-from attractor.errors import InvalidInputError
+from attractor.maps.bias import Method, bias_matrix, load_geometry, which_norm
+from attractor.maps.bias._bias_matrix import Experiment
+from attractor.support.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent
 
 SOLVED = Lp(1.25)

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from attractor.analysis.bias import (
+from attractor.datasets import unit_tokens
+from attractor.maps.bias import (
     BiasMatrix,
     bias_matrix,
     load_method,
     median_interval,
     standard_methods,
 )
-from attractor.analysis.bias.tuning import settings_tried
-from attractor.datasets import unit_tokens
-from attractor.errors import InvalidInputError
+from attractor.maps.bias.tuning import settings_tried
+from attractor.support.errors import InvalidInputError
 from attractor.training import polyak_step
 
 STEPS = 2000

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from attractor.analysis import fit_rate
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 STEPS = np.unique(np.rint(np.geomspace(1, 10_000, 60)))
 CURVED = np.exp(-STEPS / 2000)

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from attractor.analysis import Rates, fit_rates
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.support.errors import InvalidInputError, TrialStatus
 
 STEPS = np.unique(np.rint(np.geomspace(1, 10_000, 60)))
 CURVED = np.exp(-STEPS / 2000)

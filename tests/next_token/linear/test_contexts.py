@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token.linear import EmbeddedContexts
+from attractor.corpora.linear import EmbeddedContexts
+from attractor.support.errors import InvalidInputError
 
 EMBEDDINGS = np.arange(6.0).reshape(3, 2)
 PROBABILITIES = np.array([[0.5, 0.5, 0, 0], [0, 0.25, 0.75, 0], [0, 0, 0, 1]])

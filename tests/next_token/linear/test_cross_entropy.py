@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.next_token.linear import EmbeddedContexts
-from attractor.next_token.linear.cross_entropy import (
+from attractor.corpora.linear import EmbeddedContexts
+from attractor.corpora.linear.cross_entropy import (
     entrywise_gradient_of,
     log_excess_of,
     rows_of,
     scaled_gradient_of,
     targets_of,
 )
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 M, D, V = 3, 3, 4
 

@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token.linear import (
-    compatibility,
-    planar_contexts,
-    random_contexts,
-    separability,
-)
+from attractor.corpora.linear import compatibility, planar_contexts, random_contexts, separability
+from attractor.support.errors import InvalidInputError
 
 
 def test_random_contexts_are_as_described():

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.margin import solve
-from attractor.next_token.linear import (
+from attractor.corpora.linear import (
     EmbeddedContexts,
     decoder_problem,
     finite_part,
@@ -14,6 +12,8 @@ from attractor.next_token.linear import (
     support_projection,
     train_linear,
 )
+from attractor.margin import solve
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers import adam, gradient_descent, normalized_gradient_descent
 
 SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)

@@ -3,9 +3,7 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.margin import solve
-from attractor.next_token.linear import (
+from attractor.corpora.linear import (
     EmbeddedContexts,
     decoder_problem,
     finite_part,
@@ -13,7 +11,9 @@ from attractor.next_token.linear import (
     measure_linear,
     random_contexts,
 )
-from attractor.precision import double_precision
+from attractor.margin import solve
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
 

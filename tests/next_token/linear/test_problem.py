@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError, Status
-from attractor.margin import solve
-from attractor.next_token.linear import (
+from attractor.corpora.linear import (
     EmbeddedContexts,
     compatibility,
     decoder_problem,
@@ -17,6 +15,8 @@ from attractor.next_token.linear import (
     support_projection,
     support_space,
 )
+from attractor.margin import solve
+from attractor.support.errors import InvalidInputError, Status
 
 SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
 

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError, Status
-from attractor.margin import solve
-from attractor.next_token.linear import (
+from attractor.corpora.linear import (
     EmbeddedContexts,
     decoder_problem,
     random_contexts,
     separability,
 )
+from attractor.margin import solve
+from attractor.support.errors import InvalidInputError, Status
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3), st.integers(2, 5))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import attractor.training.optimizers as optimizers
-from attractor.errors import InvalidInputError, TrialStatus
+from attractor.corpora.linear import EmbeddedContexts, random_contexts, train_linear
 from attractor.geometry import Spectral
-from attractor.next_token.linear import EmbeddedContexts, random_contexts, train_linear
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.precision import double_precision
 from attractor.training.loop import BlockTrainer
 
 SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)

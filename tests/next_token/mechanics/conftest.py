@@ -2,8 +2,8 @@
 
 import pytest
 
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import attention_limits, conflicting_corpora
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import attention_limits, conflicting_corpora
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from attractor.attention import AttentionMatrix, attention_rows, get_loss, mean_loss
-from attractor.errors import InvalidInputError
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import attention_limits, ball_path, label_mass_tokens
+from attractor.corpora.mechanics.limits import log_excess_loss
 from attractor.geometry._lengths import cosines
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import attention_limits, ball_path, label_mass_tokens
-from attractor.next_token.mechanics.limits import log_excess_loss
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 def by_cone_program(limits, radius):

@@ -3,9 +3,9 @@ import sys
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token import token_priority_graphs
-from attractor.next_token.mechanics import conflicting_corpora
+from attractor.corpora import token_priority_graphs
+from attractor.corpora.mechanics import conflicting_corpora
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("cyclic", [True, False])

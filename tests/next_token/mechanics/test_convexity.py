@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.next_token.mechanics import (
+from attractor.corpora.mechanics import (
     chord_test,
     label_mass_tokens,
     squared_miss,
     vocabulary_tokens,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def test_label_mass_is_convex_and_strictly_so_along_cycles(cyclic):

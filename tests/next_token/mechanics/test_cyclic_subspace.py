@@ -1,8 +1,8 @@
 import numpy as np
 
 from attractor.analysis.measures import project_on_equalities
-from attractor.next_token import QueryGraphs
-from attractor.next_token.mechanics import cyclic_subspace
+from attractor.corpora import QueryGraphs
+from attractor.corpora.mechanics import cyclic_subspace
 
 
 def written_out(graphs, E):

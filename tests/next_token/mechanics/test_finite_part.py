@@ -2,8 +2,8 @@ import cvxpy
 import numpy as np
 import pytest
 
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import attention_limits
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import attention_limits
 
 
 def by_cone_program(limits):

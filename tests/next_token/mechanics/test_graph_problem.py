@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError, Status
+from attractor.corpora import QueryGraphs
+from attractor.corpora.mechanics import graph_problem
 from attractor.margin import MarginProblem, solve
-from attractor.next_token import QueryGraphs
-from attractor.next_token.mechanics import graph_problem
+from attractor.support.errors import InvalidInputError, Status
 
 K = 5
 NAMES = tuple("abcde")

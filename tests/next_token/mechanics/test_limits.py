@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from attractor.errors import InvalidInputError, Status
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import attention_limits
-from attractor.next_token.mechanics.limits import log_excess_loss, log_mass_outside
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import attention_limits
+from attractor.corpora.mechanics.limits import log_excess_loss, log_mass_outside
+from attractor.support.errors import InvalidInputError, Status
 
 exact = np.vectorize(mpmath.mpf, otypes=[object])
 

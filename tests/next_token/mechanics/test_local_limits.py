@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError, Status
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import local_limits, local_priority_graphs
 from attractor.margin import MarginProblem, solve
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import local_limits, local_priority_graphs
+from attractor.support.errors import InvalidInputError, Status
 
 CORPUS = Corpus.from_samples([[0, 1, 2], [0, 3, 2], [1, 3, 0]], [4, 4, 4], list("abcde"))
 

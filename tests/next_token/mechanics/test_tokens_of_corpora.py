@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from attractor.attention import AttentionMatrix, attention_rows, get_loss, mean_loss
-from attractor.errors import InvalidInputError
-from attractor.next_token.corpus import Corpus
-from attractor.next_token.mechanics import label_mass_tokens, squared_miss, vocabulary_tokens
-from attractor.precision import double_precision
+from attractor.corpora.corpus import Corpus
+from attractor.corpora.mechanics import label_mass_tokens, squared_miss, vocabulary_tokens
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 def written_out(corpus, E, W, loss):

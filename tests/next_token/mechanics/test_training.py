@@ -8,8 +8,7 @@ import pytest
 from scipy.special import softmax
 
 from attractor import Frobenius, declare, gradient_descent, normalized_gradient_descent, train
-from attractor.errors import InvalidInputError
-from attractor.next_token.mechanics import (
+from attractor.corpora.mechanics import (
     attention_limits,
     conflicting_corpora,
     label_mass_tokens,
@@ -18,6 +17,7 @@ from attractor.next_token.mechanics import (
     squared_miss,
     vocabulary_tokens,
 )
+from attractor.support.errors import InvalidInputError
 
 SETS = 10
 

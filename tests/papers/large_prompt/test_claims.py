@@ -22,8 +22,8 @@ from attractor.papers.large_prompt.data import (
     without_scores,
 )
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
-from attractor.precision import double_precision
-from attractor.prompt.finite_length import averaged_output_error, finite_length_error
+from attractor.prompts.finite_length import averaged_output_error, finite_length_error
+from attractor.support.precision import double_precision
 
 
 def found(name, case, seed=0):

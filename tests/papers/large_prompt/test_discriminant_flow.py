@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.integrate
 
-from attractor.errors import InvalidInputError
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.large_prompt.discriminant import classes
 from attractor.papers.large_prompt.discriminant_head import (
@@ -14,6 +13,7 @@ from attractor.papers.large_prompt.discriminant_head import (
     head_risk,
 )
 from attractor.papers.large_prompt.mixture_data import two_classes
+from attractor.support.errors import InvalidInputError
 
 
 def found(name, case, seed=0):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from attractor.files import InContextCase
 from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.large_prompt.in_context_data import FAMILIES, family, small
-from attractor.prompt.in_context import negative_controls
+from attractor.prompts import InContextCase
+from attractor.prompts.in_context import negative_controls
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is InContextCase}
 

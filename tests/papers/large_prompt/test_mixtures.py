@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from attractor.files import HeadCase
 from attractor.papers import Outcome, examine, examine_control, get_claim
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points, variances
@@ -22,9 +21,10 @@ from attractor.papers.large_prompt.mixture_data import (
     two_classes,
 )
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.operator import output
+from attractor.prompts import HeadCase
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.operator import output
 
 
 def found(name, case, seed=0):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.errors import InvalidInputError
 from attractor.papers import get_figure
 from attractor.papers.figure import Request
 from attractor.papers.large_prompt.figures.official_runs import PATHS, _runs
-from attractor.prompt.regression import InContextRuns, RegressionTask, train_at_lengths
+from attractor.prompts.regression import InContextRuns, RegressionTask, train_at_lengths
+from attractor.support.errors import InvalidInputError
 
 SETTINGS = {
     "seeds": 1,

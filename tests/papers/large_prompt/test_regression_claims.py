@@ -7,7 +7,7 @@ from attractor.papers import Outcome, RegressionCase, all_claims, examine, exami
 from attractor.papers.check import check_claim
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent, unequal
-from attractor.prompt.regression import RegressionTask, leading_order, trained_limit
+from attractor.prompts.regression import RegressionTask, leading_order, trained_limit
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
 FAILING = ("large-prompt/parameter-limit", "large-prompt/initial-scale")

@@ -7,10 +7,10 @@ import scipy.stats
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.large_prompt.finite_prompts import LENGTHS
 from attractor.papers.large_prompt.sub_gaussian import average_error, on_line
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.mixture import Mixture
-from attractor.prompt.measures.rademacher import Rademacher
-from attractor.prompt.measures.uniform import Uniform
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.measures.mixture import Mixture
+from attractor.prompts.measures.rademacher import Rademacher
+from attractor.prompts.measures.uniform import Uniform
 
 WIDTHS = [1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0]
 LAWS = {

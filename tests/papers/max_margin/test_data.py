@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attractor.margin import relaxed_problem, solve
+from attractor.margin.selection import Selection
 from attractor.papers.joint_hypotheses import label_solution, supports
 from attractor.papers.max_margin.data import joint_training, one_sequence, three_sequences
-from attractor.selection import Selection
 
 CLOSE = {"rtol": 0, "atol": 1e-8}
 

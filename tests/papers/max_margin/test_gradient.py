@@ -7,7 +7,7 @@ import numpy as np
 from attractor.attention import PromptVector, get_loss, scaled_gradient
 from attractor.attention.rows import attention_rows
 from attractor.papers.max_margin.data import random_prompt_data
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 def as_written(keys, gamma, p):

@@ -15,7 +15,7 @@ from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import (
 )
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.datasets import Images
+from attractor.models.datasets import Images
 from attractor.papers import Request, get_figure
 from attractor.papers.max_margin.figures import vision_transformer
 

@@ -15,10 +15,7 @@ from attractor.papers.mirror_descent.claims._examples import (
     other_tokens,
     with_exponent,
 )
-from attractor.papers.mirror_descent.claims.joint_path import (
-    ATTENTION_ELSEWHERE_COSTS,
-    JOINT_PATH,
-)
+from attractor.papers.mirror_descent.claims.joint_path import ATTENTION_ELSEWHERE_COSTS, JOINT_PATH
 from attractor.papers.mirror_descent.claims.local_convergence import (
     LOCAL_CONVERGENCE,
     STAYS_IN_CONE,

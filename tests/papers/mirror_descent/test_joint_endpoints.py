@@ -4,10 +4,7 @@ import pytest
 
 from attractor.attention import LinearHead
 from attractor.papers import Case, Outcome, examine
-from attractor.papers.mirror_descent.claims.joint_endpoints import (
-    JOINT_DIRECTIONS,
-    JOINT_ENDPOINTS,
-)
+from attractor.papers.mirror_descent.claims.joint_endpoints import JOINT_DIRECTIONS, JOINT_ENDPOINTS
 from attractor.papers.mirror_descent.data import two_sequences
 
 

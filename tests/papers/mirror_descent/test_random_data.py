@@ -7,6 +7,7 @@ import xarray as xr
 
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
+from attractor.margin.selection import Selection
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
@@ -17,7 +18,6 @@ from attractor.papers.mirror_descent.figures._random_data import (
     limits_of_optimal_tokens,
 )
 from attractor.papers.mirror_descent.figures.entry_paths import ENTRY_PATHS
-from attractor.selection import Selection
 from attractor.training import declare, gradient_descent, mirror_descent, train
 
 EXPONENTS = (1.75, 2.0, 3.0)

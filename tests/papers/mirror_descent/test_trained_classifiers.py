@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.errors import TrialStatus
 from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.check import check_claim
 from attractor.papers.mirror_descent.claims import trained_classifiers as claims
 from attractor.papers.mirror_descent.claims.trained_classifiers import trained_texts
 from attractor.papers.results import ClaimResults
+from attractor.support.errors import TrialStatus
 
 GENERALIZATION, SELECTION = claims.TEXT_GENERALIZATION, claims.TEXT_SELECTION
 SPARSITY, VISION = claims.WEIGHT_SPARSITY, claims.VISION_ACCURACY

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from attractor.corpora.two_stages.two_stage import train_two_stages
+from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
 from attractor.files import load
-from attractor.next_token.two_stage import train_two_stages
-from attractor.next_token.two_stage_measures import measure_two_stages
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.check import check_claim
 from attractor.papers.measurements.near_misses import turned

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.papers import get_figure
 from attractor.papers.drawing import compute, draw
 from attractor.plots import style
+from attractor.support.errors import InvalidInputError
 
 FIGURE = get_figure("next-token/collocations-and-orders")
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from attractor.files import CorpusCase
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus, CorpusCase
 from attractor.papers import Outcome, examine, get_claim
 
 NAMES = ("sign-descent", "normalized-descent", "spectral-descent")

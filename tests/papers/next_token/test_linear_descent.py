@@ -2,8 +2,7 @@
 
 import pytest
 
-from attractor.files import CorpusCase
-from attractor.next_token import Corpus
+from attractor.corpora import Corpus, CorpusCase
 from attractor.papers import Outcome, examine, examine_control, get_claim
 
 CLAIM = get_claim("next-token/loss-of-descent")

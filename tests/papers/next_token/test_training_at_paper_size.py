@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.next_token import measure_two_stages, order_first_corpus, train_two_stages
+from attractor.corpora import measure_two_stages, order_first_corpus, train_two_stages
 from attractor.papers.next_token.figures.training import SCALES
 
 BANDS = {

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.papers import Case, Outcome, examine, get_claim
 from attractor.papers.transformers_as_svms.claims.concave_head import (
     CONCAVE_HEAD_KEEPS_SEVERAL,
     kept_by_projection,
 )
 from attractor.papers.transformers_as_svms.random_data import trapped
+from attractor.support.errors import InvalidInputError
 
 pytestmark = pytest.mark.usefixtures("optimized")  # they train for long
 

@@ -6,9 +6,9 @@ import xarray as xr
 from attractor.datasets import unit_tokens
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import attended_tokens, optimal_tokens
 from attractor.papers.transformers_as_svms.figures.key_query_width import compared_with_nuclear
 from attractor.papers.transformers_as_svms.side_by_side import DataSets
-from attractor.selection import attended_tokens, optimal_tokens
 
 
 def _held(tokens, head, W):

@@ -7,11 +7,11 @@ import xarray as xr
 from attractor.datasets import unit_tokens
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import attended_tokens
 from attractor.papers import get_figure
 from attractor.papers.drawing import compute
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.figures.local_convergence import SHAPE, measured
-from attractor.selection import attended_tokens
 from attractor.training import train
 
 FIGURE = get_figure("transformers-as-svms/local-convergence")

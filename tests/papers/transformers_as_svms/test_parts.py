@@ -5,8 +5,8 @@ import pytest
 
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import Selection
 from attractor.papers.transformers_as_svms.parts import OUTCOMES, compared_with_parts
-from attractor.selection import Selection
 
 TOKENS = unit_tokens(3, 4, 4, seeds=[2, 5, 11])[0]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from attractor.datasets import unit_tokens
+from attractor.margin.selection import optimal_tokens
 from attractor.papers.transformers_as_svms.selections_reached import of_optimal_tokens
-from attractor.selection import optimal_tokens
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     averaged_error_of_output,
     averaged_output_error,
     error_of_output,
     prompt_moments,
 )
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(("horizon", "limit"), [(0.2, 1.0879), (0.3, 1.2255), (0.5, 2.1213)])

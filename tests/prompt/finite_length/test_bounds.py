@@ -6,18 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     BoundShape,
     ConcentrationBounds,
     finite_length_error,
     measure_error,
     measure_output_error,
 )
-from attractor.prompt.finite_length.bounds import _largest_norm
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import Mixture, Rademacher, Uniform
-from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompts.finite_length.bounds import _largest_norm
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import Mixture, Rademacher, Uniform
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.support.errors import InvalidInputError
 
 LENGTHS = np.array([1, 2, 3, 6, 30, 1e3, 1e6, 1e12])
 SIGNS = Rademacher(1, 2.5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.prompt.finite_length import covariance_moments, mean_output
+from attractor.prompts.finite_length import covariance_moments, mean_output
 
 
 def of_prompts(s, g):

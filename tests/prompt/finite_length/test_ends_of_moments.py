@@ -12,10 +12,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import measure_error, measure_output_error
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import Gaussian, Laplace, Mixture, Pushforward
+from attractor.prompts.finite_length import measure_error, measure_output_error
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import Gaussian, Laplace, Mixture, Pushforward
+from attractor.support.errors import InvalidInputError
 
 from .exact_prompts import (
     DIGITS,

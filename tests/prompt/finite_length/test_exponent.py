@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     averaged_output_error,
     error_exponent,
     finite_length_exponent,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def test_known_values():

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad, simpson
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     functions,
     mean_output,
     output_error,
@@ -16,6 +15,7 @@ from attractor.prompt.finite_length import (
     prompt_moments,
     sum_of_squared_weights,
 )
+from attractor.support.errors import InvalidInputError
 
 LENGTHS = 4.0 ** np.arange(2, 9)
 

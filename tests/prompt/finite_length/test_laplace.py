@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from attractor.prompt.finite_length.laplace import Transforms
+from attractor.prompts.finite_length.laplace import Transforms
 
 
 def average(f, s):

@@ -8,16 +8,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     finite_length_error,
     measure_error,
     measure_output_error,
     monte_carlo_error,
     sum_of_squared_weights,
 )
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures import (
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures import (
     Empirical,
     Gaussian,
     Laplace,
@@ -30,6 +29,7 @@ from attractor.prompt.measures import (
     StudentT,
     Uniform,
 )
+from attractor.support.errors import InvalidInputError
 
 SCORES = np.array([[0.8, -0.3, 1.1], [0.2, 0.9, -0.4], [0.0, 0.5, 0.7]])
 VALUES = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]])

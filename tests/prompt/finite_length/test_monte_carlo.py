@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
-    effective_sample_size,
-    finite_length_error,
-    monte_carlo_error,
-)
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.laplace import Laplace
+from attractor.prompts import effective_sample_size
+from attractor.prompts.finite_length import finite_length_error, monte_carlo_error
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.measures.laplace import Laplace
+from attractor.support.errors import InvalidInputError
 
 COVARIANCE = np.array([[1.0, 0.4], [0.4, 0.8]])
 HEAD = AttentionHead([[0.6, 0.0], [0.1, 0.5]], [[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attractor.prompt.finite_length import effective_sample_size, freezing_length
+from attractor.prompts import effective_sample_size, freezing_length
 
 
 def test_equal_scores_count_every_token():

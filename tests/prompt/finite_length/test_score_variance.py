@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from attractor.prompt.finite_length.score_variance import ScoreVariance
+from attractor.prompts.finite_length.score_variance import ScoreVariance
 
 SPECTRA = {
     "one": [0.3],

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import (
+from attractor.prompts.finite_length import (
     error_of_output,
     finite_length_error,
     output_error,
     sum_of_squared_weights,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def instance(rng, d=3, e=2, v=2, rank=None):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.finite_length import ErrorTable, error_table, prompt_moments
+from attractor.prompts.finite_length import ErrorTable, error_table, prompt_moments
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 LENGTHS = np.array([1, 2, 64, 1e12])
 NAMES = ("output_error", "mean_output", "output_second_moment", "sum_of_squared_weights")

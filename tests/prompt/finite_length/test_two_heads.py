@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import prompt_moments, two_head_moments
+from attractor.prompts.finite_length import prompt_moments, two_head_moments
+from attractor.support.errors import InvalidInputError
 
 
 def covariance(first: float, second: float, correlation: float) -> np.ndarray:

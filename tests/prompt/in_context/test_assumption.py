@@ -6,8 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.in_context import (
+from attractor.prompts.in_context import (
     KnownLaw,
     State,
     built_in,
@@ -16,7 +15,8 @@ from attractor.prompt.in_context import (
     negative_controls,
     tail_of,
 )
-from attractor.prompt.in_context.assumption import decay_finding, moments_finding
+from attractor.prompts.in_context.assumption import decay_finding, moments_finding
+from attractor.support.errors import InvalidInputError
 
 GOOD, BAD = built_in(3), negative_controls(3)
 
@@ -111,8 +111,8 @@ def test_the_decay_is_that_of_the_integral_and_its_threshold_an_index_of_eight()
 
 
 def test_long_queries_are_not_admitted():
-    from attractor.prompt.in_context import LinearRegression
-    from attractor.prompt.regression import RegressionTask
+    from attractor.prompts.in_context import LinearRegression
+    from attractor.prompts.regression import RegressionTask
 
     task = LinearRegression(RegressionTask(np.eye(2), 4 * np.eye(2)))
     for proven in (True, False):

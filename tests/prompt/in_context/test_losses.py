@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.in_context import HUBER, LOGISTIC, LOSSES, SQUARED, Loss, State, check_loss
-from attractor.prompt.in_context.losses import summed
+from attractor.prompts.in_context import HUBER, LOGISTIC, LOSSES, SQUARED, Loss, State, check_loss
+from attractor.prompts.in_context.losses import summed
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 LABELS = np.random.default_rng(0).normal(size=200)
 SIGNS = np.sign(LABELS)

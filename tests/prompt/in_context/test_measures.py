@@ -4,9 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.in_context import SingleIndex, built_in
-from attractor.prompt.in_context.rectified import MEAN, Rectified
+from attractor.prompts.in_context import SingleIndex, built_in
+from attractor.prompts.in_context.rectified import MEAN, Rectified
+from attractor.support.errors import InvalidInputError
 
 
 def normal(x):

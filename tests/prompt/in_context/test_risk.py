@@ -6,23 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt import AttentionHead, output
-from attractor.prompt.in_context import (
-    LOGISTIC,
-    SQUARED,
-    LinearRegression,
-    built_in,
-    initial_head,
-)
-from attractor.prompt.measures import Empirical
-from attractor.prompt.regression import (
-    Blocks,
-    RegressionTask,
-    infinite_risk,
-    softmax_risk,
-)
+from attractor.prompts import AttentionHead, output
+from attractor.prompts.in_context import LOGISTIC, SQUARED, LinearRegression, built_in, initial_head
+from attractor.prompts.measures import Empirical
+from attractor.prompts.regression import Blocks, RegressionTask, infinite_risk, softmax_risk
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 REGRESSION = RegressionTask([[0.9, 0.3], [0.3, 0.6]], [[0.5, -0.2], [-0.2, 1.0]], 0.7, 0.4)
 LINEAR = LinearRegression(REGRESSION)
@@ -122,7 +111,7 @@ def test_shapes_and_lengths_that_do_not_fit_are_refused(sample):
 
 
 def test_the_gradient_of_the_average_is_that_of_differences(sample):
-    from attractor.prompt.in_context.training import _compiled_risk
+    from attractor.prompts.in_context.training import _compiled_risk
 
     head = head_of(ALL)
     u, v = np.asarray(head.score_matrix), np.asarray(head.value_matrix)

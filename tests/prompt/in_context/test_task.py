@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import Gaussian
-from attractor.prompt.in_context import InContextTask, built_in, risk_transfer
+from attractor.prompts import Gaussian
+from attractor.prompts.in_context import InContextTask, built_in, risk_transfer
+from attractor.support.errors import InvalidInputError
 
 
 class SparseRegression(InContextTask):

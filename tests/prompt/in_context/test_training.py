@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import FileFormatError, InvalidInputError
-from attractor.prompt import AttentionHead
-from attractor.prompt.in_context import (
+from attractor.prompts import AttentionHead
+from attractor.prompts.in_context import (
     SQUARED,
     RiskTransfer,
     TaskSample,
@@ -16,9 +15,10 @@ from attractor.prompt.in_context import (
     negative_controls,
     risk_transfer,
 )
-from attractor.prompt.in_context.training import gradient_flow
-from attractor.prompt.measures import Gaussian
-from attractor.prompt.regression import RegressionTask, infinite_flow
+from attractor.prompts.in_context.training import gradient_flow
+from attractor.prompts.measures import Gaussian
+from attractor.prompts.regression import RegressionTask, infinite_flow
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 TASKS = built_in(2)
 
@@ -109,7 +109,7 @@ def test_heads_and_times_that_were_not_recorded_are_refused(noisy):
 
 
 def test_a_flow_that_a_few_huge_tasks_make_stiff_is_given_up(monkeypatch):
-    monkeypatch.setattr("attractor.prompt.in_context.training._MOST_GRADIENTS", 100)
+    monkeypatch.setattr("attractor.prompts.in_context.training._MOST_GRADIENTS", 100)
     task = negative_controls(2)["Cauchy weights"]
     with pytest.raises(InvalidInputError, match=r"^times: the flow is too stiff"):
         risk_transfer(task, (8,), (0, 10), tasks=256, held_out=8)

@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import AffineLimit, AttentionHead, Empirical, Gaussian, output
+from attractor.prompts import AffineLimit, AttentionHead, Empirical, Gaussian, output
+from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(3)
 HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))

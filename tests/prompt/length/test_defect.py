@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import AttentionHead, Empirical, Gaussian, Laplace, Rademacher, Sphere
-from attractor.prompt.length import AffineLimit, non_gaussian_defect
+from attractor.prompts import AttentionHead, Empirical, Gaussian, Laplace, Rademacher, Sphere
+from attractor.prompts.length import AffineLimit, non_gaussian_defect
+from attractor.support.errors import InvalidInputError
 
 HEAD = AttentionHead(np.eye(8), np.eye(8)[:3])
 

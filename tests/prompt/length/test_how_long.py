@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import AttentionHead, Empirical, Gaussian, Rademacher, output_error
-from attractor.prompt.finite_length import error_of_output
-from attractor.prompt.length import prompt_length, required_length
-from attractor.prompt.length.words import judgment, sentences, table, token_count
+from attractor.prompts import AttentionHead, Empirical, Gaussian, Rademacher, output_error
+from attractor.prompts.finite_length import error_of_output
+from attractor.prompts.length import prompt_length, required_length
+from attractor.prompts.length.words import judgment, sentences, table, token_count
+from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(5)
 HEAD = AttentionHead(RNG.normal(size=(3, 2)) / 2, RNG.normal(size=(4, 3)))

@@ -3,8 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt import (
+from attractor.prompts import (
     AttentionHead,
     Empirical,
     Gaussian,
@@ -17,8 +16,9 @@ from attractor.prompt import (
     output,
     prompt_length,
 )
-from attractor.prompt.finite_length import error_of_output, measure_output_error
-from attractor.prompt.length.law_errors import _GRID, LawErrors, law_errors, spread_over
+from attractor.prompts.finite_length import error_of_output, measure_output_error
+from attractor.prompts.length.law_errors import _GRID, LawErrors, law_errors, spread_over
+from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(6)
 HEAD = AttentionHead(RNG.normal(size=(2, 2)) / 2, RNG.normal(size=(3, 2)))
@@ -119,7 +119,7 @@ def test_queries_without_a_formula_are_left_out():
 
 
 def test_laws_of_many_parts_have_fewer_queries(monkeypatch):
-    module = sys.modules["attractor.prompt.length.law_errors"]
+    module = sys.modules["attractor.prompts.length.law_errors"]
     monkeypatch.setattr(module, "measure_output_error", lambda *given: given[-1])
     many = RNG.normal(size=(100, 2))
     few = Empirical(RNG.normal(size=(1000, 2)), RNG.random(1000))

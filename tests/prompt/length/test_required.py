@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import prompt_moments
-from attractor.prompt.length import required_length
-from attractor.prompt.length.curves import ErrorCurves
+from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.length import required_length
+from attractor.prompts.length.curves import ErrorCurves
+from attractor.support.errors import InvalidInputError
 
 PUBLISHED = {
     0.5: (79, 790, 7.9e3),

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.prompt.measures import (
+from attractor.prompts.measures import (
     Convolution,
     Empirical,
     Gaussian,

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attractor.prompt.measures import Gaussian
+from attractor.prompts.measures import Gaussian
 
 
 def test_arrays_that_single_precision_has_closed_over_stay_in_double():

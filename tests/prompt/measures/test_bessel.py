@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.precision import double_precision
-from attractor.prompt.measures import bessel
+from attractor.prompts.measures.arithmetic import bessel
+from attractor.support.precision import double_precision
 
 ARGUMENTS = np.concatenate([np.logspace(-6, 4, 11), np.linspace(2, 200, 12)])
 

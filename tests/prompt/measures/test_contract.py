@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.measures import (
+from attractor.prompts.measures import (
     Convolution,
     Empirical,
     Gaussian,
@@ -21,6 +19,8 @@ from attractor.prompt.measures import (
     StudentT,
     Uniform,
 )
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 NAMES = (
     "gaussian",

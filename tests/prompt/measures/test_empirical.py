@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from attractor.attention import softmax_attention
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.measures import Empirical
+from attractor.prompts.measures import Empirical
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 POINTS = np.random.default_rng(7).normal(size=(6, 3))
 
@@ -92,7 +92,7 @@ def test_many_queries_are_answered_in_blocks(rng, monkeypatch):
     measure = Empirical(POINTS)
     expected = measure.tilt(directions.reshape(4, 3))
     product = measure.covariance_product(directions.reshape(4, 3), vectors.reshape(4, 3))
-    monkeypatch.setattr("attractor.prompt.measures.empirical._ENTRIES_AT_ONCE", 3 * POINTS.size)
+    monkeypatch.setattr("attractor.prompts.measures.empirical._ENTRIES_AT_ONCE", 3 * POINTS.size)
     tilt = measure.tilt(directions)  # a block of three, and one
     np.testing.assert_allclose(tilt.mean.reshape(4, 3), expected.mean, atol=1e-15)
     np.testing.assert_allclose(tilt.covariance.reshape(4, 3, 3), expected.covariance, atol=1e-15)

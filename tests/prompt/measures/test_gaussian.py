@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Gaussian, Rademacher
+from attractor.prompts.measures import Gaussian, Rademacher
+from attractor.support.errors import InvalidInputError
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(18)
 

@@ -2,8 +2,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Laplace
+from attractor.prompts.measures import Laplace
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("slope", [1e-9, 0.3, 0.9, 0.999])

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Empirical, Gaussian, Mixture, Rademacher, Sphere
+from attractor.prompts.measures import Empirical, Gaussian, Mixture, Rademacher, Sphere
+from attractor.support.errors import InvalidInputError
 
 exact = np.vectorize(mpmath.mpf, otypes=[object])
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Gaussian, Laplace, Product, Rademacher
+from attractor.prompts.measures import Gaussian, Laplace, Product, Rademacher
+from attractor.support.errors import InvalidInputError
 
 
 def test_blocks_do_not_see_one_another(rng):

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.prompt.measures import Rademacher
+from attractor.prompts.measures import Rademacher
 
 
 # Both sides of the place where a formula changes, and both ends of floating point.

@@ -2,8 +2,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Sphere
+from attractor.prompts.measures import Sphere
+from attractor.support.errors import InvalidInputError
 
 
 def exact_tilt(dimension, x):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import Empirical, StudentT
+from attractor.prompts.measures import Empirical, StudentT
+from attractor.support.errors import InvalidInputError
 
 
 def test_moments_where_there_are_any():

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.measures import (
+from attractor.prompts.measures import (
     Convolution,
     Empirical,
     Gaussian,
@@ -19,6 +18,7 @@ from attractor.prompt.measures import (
     StudentT,
     Uniform,
 )
+from attractor.support.errors import InvalidInputError
 
 DIRECTION = np.array([0.5, -0.3, 0.8])
 

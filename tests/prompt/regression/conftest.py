@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.prompt.regression import RegressionTask, kac_murdock_szego
+from attractor.prompts.regression import RegressionTask, kac_murdock_szego
 
 
 @pytest.fixture(scope="session")

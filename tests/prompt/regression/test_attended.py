@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attractor.precision import double_precision
-from attractor.prompt.regression import attended
-from attractor.prompt.regression.drawing import token_normals
+from attractor.prompts.regression import attended
+from attractor.prompts.regression.drawing import token_normals
+from attractor.support.precision import double_precision
 
 COUNT, D = 4096, 4
 FEW = 24

@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.precision import double_precision
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_risk,
     opposite_heads,
     softmax_risk,
 )
-from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
-from attractor.prompt.regression.finite_softmax import FiniteSoftmax, Queries
-from attractor.prompt.regression.prompt_averages import OneHead, OppositeHeads
+from attractor.prompts.regression.risks.averaged_softmax import AveragedSoftmax
+from attractor.prompts.regression.risks.finite_softmax import FiniteSoftmax, Queries
+from attractor.prompts.regression.risks.prompt_averages import OneHead, OppositeHeads
+from attractor.support.precision import double_precision
 
 LENGTH = 50
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import Blocks
+from attractor.prompts.regression import Blocks
+from attractor.support.errors import InvalidInputError
 
 
 def test_blocks_of_matrices_and_back(rng):

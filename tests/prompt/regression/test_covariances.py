@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import kac_murdock_szego
+from attractor.prompts.regression import kac_murdock_szego
+from attractor.support.errors import InvalidInputError
 
 
 def test_correlations_decay_with_distance():

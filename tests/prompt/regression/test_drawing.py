@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from attractor.precision import double_precision
-from attractor.prompt.regression import drawing
+from attractor.prompts.regression import drawing
+from attractor.support.precision import double_precision
 
 KEY = np.array([7, 11], np.uint32)
 

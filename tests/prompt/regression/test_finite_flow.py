@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     finite_flow,
@@ -17,6 +16,7 @@ from attractor.prompt.regression import (
     softmax_risk,
     train_in_context,
 )
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.long

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression.flow import CompiledRisk, follow_risk
+from attractor.prompts.regression.flows.flow import CompiledRisk, follow_risk
+from attractor.support.errors import InvalidInputError
 
 RATES = np.array([1e-2, 1.0, 1e4])  # stiff
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     balanced_initialization,
@@ -13,6 +12,7 @@ from attractor.prompt.regression import (
     linear_attention_flow,
     trained_limit,
 )
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

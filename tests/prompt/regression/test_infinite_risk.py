@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
-from attractor.prompt.regression import (
-    Blocks,
-    RegressionTask,
-    infinite_risk,
-    limit_horizon,
-)
+from attractor.prompts.regression import Blocks, RegressionTask, infinite_risk, limit_horizon
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 def definite(rng, d):

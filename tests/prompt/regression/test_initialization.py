@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import balanced_initialization
+from attractor.prompts.regression import balanced_initialization
+from attractor.support.errors import InvalidInputError
 
 
 def test_start_is_balanced_whatever_the_size_of_theta(rng):

@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import prompt_moments
-from attractor.prompt.regression import (
+from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.regression import (
     RegressionTask,
     infinite_flow,
     isotropic_finite_flow,
     isotropic_optimum,
     softmax_optimum,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def exact_risk(d, length, noise, a, b):

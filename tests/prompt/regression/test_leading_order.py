@@ -3,9 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import prompt_moments
-from attractor.prompt.regression import (
+from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_risk,
@@ -14,6 +13,7 @@ from attractor.prompt.regression import (
     opposite_heads,
     trained_limit,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def heads_of(a, b):

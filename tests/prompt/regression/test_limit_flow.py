@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from attractor.prompt.regression import RegressionTask, infinite_flow, train_in_context
-from attractor.prompt.regression.limit_flow import limit_flow
+from attractor.prompts.regression import RegressionTask, infinite_flow, train_in_context
+from attractor.prompts.regression.flows.limit_flow import limit_flow
 
 TASK = RegressionTask.official(as_run=True)
 

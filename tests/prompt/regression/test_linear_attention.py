@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_risk,
@@ -13,6 +12,7 @@ from attractor.prompt.regression import (
     linear_attention_test_error,
     trained_limit,
 )
+from attractor.support.errors import InvalidInputError
 
 LENGTHS = (10, 50, 100, 1000)
 

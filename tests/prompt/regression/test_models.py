@@ -2,9 +2,9 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.precision import double_precision
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.models import PARAMETERIZATIONS, Factors
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.models import PARAMETERIZATIONS, Factors
+from attractor.support.precision import double_precision
 
 D, HEADS = 3, 2
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_risk,
@@ -12,6 +11,7 @@ from attractor.prompt.regression import (
     small_score_optimum,
     small_score_risk,
 )
+from attractor.support.errors import InvalidInputError
 
 TASK = RegressionTask([[0.9, 0.3], [0.3, 0.6]], label_noise=0.3)
 HEAD = Blocks(np.array([[0.6, 0.1], [-0.2, 0.7]]), np.zeros(2), np.zeros(2), np.array(1.3))

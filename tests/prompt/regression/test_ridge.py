@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import RegressionTask, linear_attention_optimum, ridge_risk
+from attractor.prompts.regression import RegressionTask, linear_attention_optimum, ridge_risk
+from attractor.support.errors import InvalidInputError
 
 LENGTHS = np.array([10, 50, 100, 1000])
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     RegressionTask,
     kac_murdock_szego,
     linear_attention_optimum,
     train_in_context,
 )
-from attractor.prompt.regression.runs import InContextRuns, official_experiment, train_at_lengths
+from attractor.prompts.regression.runs import InContextRuns, official_experiment, train_at_lengths
+from attractor.support.errors import InvalidInputError
 
 TASK = RegressionTask(kac_murdock_szego(2, 0.5))
 SETTINGS = {"parameterization": "blocks", "initialization": "balanced", "learning_rate": 0.01,

@@ -4,8 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     RegressionTask,
     kac_murdock_szego,
     linear_attention_optimum,
@@ -14,8 +13,9 @@ from attractor.prompt.regression import (
     softmax_optimum,
     softmax_risk,
 )
-from attractor.prompt.regression.averaged_softmax import AveragedSoftmax
-from attractor.prompt.regression.prompt_averages import OppositeHeads
+from attractor.prompts.regression.risks.averaged_softmax import AveragedSoftmax
+from attractor.prompts.regression.risks.prompt_averages import OppositeHeads
+from attractor.support.errors import InvalidInputError
 
 TASK = RegressionTask.official(as_run=True)
 LENGTH = 10

@@ -3,9 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.finite_length import prompt_moments
-from attractor.prompt.regression import (
+from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_risk,
@@ -14,6 +13,7 @@ from attractor.prompt.regression import (
     small_score_risk,
     softmax_risk,
 )
+from attractor.support.errors import InvalidInputError
 
 TASK = RegressionTask([[0.9, 0.3], [0.3, 0.6]], [[0.5, -0.2], [-0.2, 1.0]], 0.7, 0.4)
 LENGTH = 7

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import RegressionTask, kac_murdock_szego
+from attractor.prompts.regression import RegressionTask, kac_murdock_szego
+from attractor.support.errors import InvalidInputError
 
 
 def test_official_task_as_meant():

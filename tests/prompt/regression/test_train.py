@@ -4,8 +4,7 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     infinite_flow,
@@ -16,6 +15,7 @@ from attractor.prompt.regression import (
     linear_attention_risk,
     train_in_context,
 )
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers import adam
 
 TASK = RegressionTask(kac_murdock_szego(3, 0.5))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.prompts.regression import (
     Blocks,
     RegressionTask,
     drift_time,
@@ -16,6 +15,7 @@ from attractor.prompt.regression import (
     linear_attention_risk,
     trained_limit,
 )
+from attractor.support.errors import InvalidInputError
 
 
 def test_balanced_limit(correlated):

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.precision import double_precision
-from attractor.prompt.regression.batches import PromptLaw, draw_prompts
-from attractor.prompt.regression.drawing import derived_key, token_normals
-from attractor.prompt.regression.models import AllBlocks, Factors, KeyQueryAndLabel
-from attractor.prompt.regression.task import RegressionTask
-from attractor.prompt.regression.training import InContextTraining
+from attractor.prompts.regression.batches import PromptLaw, draw_prompts
+from attractor.prompts.regression.drawing import derived_key, token_normals
+from attractor.prompts.regression.models import AllBlocks, Factors, KeyQueryAndLabel
+from attractor.prompts.regression.task import RegressionTask
+from attractor.prompts.regression.training import InContextTraining
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import gradient_descent
 
 D, LENGTH, BATCH, STEP = 3, 5, 6, 4

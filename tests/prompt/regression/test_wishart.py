@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attractor.precision import double_precision
-from attractor.prompt.regression.attended import chi_squared, triangular_factors
+from attractor.prompts.regression.attended import chi_squared, triangular_factors
+from attractor.support.precision import double_precision
 
 KEY = np.array([5, 1], np.uint32)
 COUNT = 20_000

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments import train_and_verify
-from attractor.sweeps.experiments.flow_and_verify import flow_and_verify, run
+from attractor.maps.sweeps import Grid, built_in
+from attractor.maps.sweeps.experiments import train_and_verify
+from attractor.maps.sweeps.experiments.flow_and_verify import flow_and_verify, run
+from attractor.support.errors import InvalidInputError
 
 SIZE = {"n": 3, "T": 4, "d": 4}
 INSTANCES = np.array([2, 5, 6])

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.prompt.regression import (
+from attractor.maps.sweeps import Grid, built_in
+from attractor.papers.large_prompt.in_context_risks import EXACT, TRAINED, run
+from attractor.prompts.regression import (
     RegressionTask,
     kac_murdock_szego,
     softmax_optimum,
     train_in_context,
 )
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments.in_context_risks import EXACT, TRAINED, run
+from attractor.support.errors import InvalidInputError
 
 
 def test_risks_are_those_of_the_task():

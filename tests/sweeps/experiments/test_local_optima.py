@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
+from attractor.maps.sweeps import Grid, built_in
+from attractor.maps.sweeps.experiments.local_optima import MEASURES, run
 from attractor.margin import check_local_optimality
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments.local_optima import MEASURES, run
+from attractor.support.errors import InvalidInputError
 
 INSTANCES = np.array([3, 8])
 SIZE = {"n": 3, "T": 3, "d": 2}

@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import linprog
 
 import attractor as at
-from attractor.errors import InvalidInputError, Status
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments.margins import MEASURES, STATUSES, run
+from attractor.maps.sweeps import Grid, built_in
+from attractor.maps.sweeps.experiments.margins import MEASURES, STATUSES, run
+from attractor.support.errors import InvalidInputError, Status
 
 CROWDED = {"n": 8, "T": 6, "d": 3}
 """About as many constraints as a matrix of this size can meet: some are feasible, some are not."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import TrialStatus
-from attractor.sweeps.experiments.outcomes import MEASURES, SETTLED, outcomes
+from attractor.maps.sweeps.experiments.outcomes import MEASURES, SETTLED, outcomes
+from attractor.support.errors import TrialStatus
 
 STEPS = [1, 30, 100, 300]
 LOST = (TrialStatus.DIVERGED, TrialStatus.OUT_OF_STEPS)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments import local_optima, margins, train_and_verify
-from attractor.sweeps.experiments.parameters import filled_in
-from attractor.sweeps.experiments.token_data import token_sizes
+from attractor.maps.sweeps import Grid, built_in
+from attractor.maps.sweeps.experiments import local_optima, margins, train_and_verify
+from attractor.maps.sweeps.experiments.parameters import filled_in
+from attractor.maps.sweeps.experiments.token_data import token_sizes
+from attractor.support.errors import InvalidInputError
 
 
 def sizes(**point):

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.sweeps import Grid, built_in
-from attractor.sweeps.experiments.outcomes import MEASURES, SETTLED
-from attractor.sweeps.experiments.train_and_verify import (
+from attractor.maps.sweeps import Grid, built_in
+from attractor.maps.sweeps.experiments.outcomes import MEASURES, SETTLED
+from attractor.maps.sweeps.experiments.train_and_verify import (
     HYPERPARAMETERS,
     LOG_TIME,
     run,
     train_and_verify,
 )
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.training.optimizers.registry import registered_optimizers
 
 SIZE = {"n": 3, "T": 4, "d": 4}

@@ -12,10 +12,13 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.audit import CaptureStatus, load_captured  # noqa: E402
-from attractor.errors import AttractorError, InvalidInputError  # noqa: E402
-from attractor.torch import capture_heads  # noqa: E402
-from attractor.torch.capture.calls import calls_of  # noqa: E402
+from attractor.heads import (  # noqa: E402
+    CaptureStatus,
+    capture_heads,
+    load_captured,
+)
+from attractor.heads.capture.calls import calls_of  # noqa: E402
+from attractor.support.errors import AttractorError, InvalidInputError  # noqa: E402
 
 BILINEAR, UNKNOWN = CaptureStatus.BILINEAR, CaptureStatus.FRAME_UNKNOWN
 UNROTATED = {"Bert", "Roberta", "Electra", "Albert", "DistilBert", "GPT2", "OPT"}
@@ -246,7 +249,7 @@ def test_narrow_windows_of_one_layer_bind_the_draw_of_all(monkeypatch):
         assert ((layer.allowed & ~captured.special).sum(-1) >= 4).all()
     full, sliding = captured.layer(0), captured.layer(1)
     assert sliding.allowed.sum(-1).max() == 4 < full.allowed.sum(-1).max()
-    monkeypatch.setattr("attractor.torch.capture.rows.LEAST_CANDIDATES", 5)
+    monkeypatch.setattr("attractor.heads.capture.rows.LEAST_CANDIDATES", 5)
     with pytest.raises(InvalidInputError, match="no token of content has"):
         capture_heads(model, Letters(), texts)
 

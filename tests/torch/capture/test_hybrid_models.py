@@ -9,13 +9,16 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.audit import CaptureStatus, load_captured  # noqa: E402
-from attractor.errors import InvalidInputError  # noqa: E402
-from attractor.monitor import watched_heads  # noqa: E402
-from attractor.torch import capture_heads  # noqa: E402
-from attractor.torch.capture.calls import calls_of  # noqa: E402
-from attractor.torch.capture.layer_numbers import layer_numbers  # noqa: E402
-from attractor.torch.capture.rotations import rotates  # noqa: E402
+from attractor.heads import (  # noqa: E402
+    CaptureStatus,
+    capture_heads,
+    load_captured,
+    watched_heads,
+)
+from attractor.heads.capture.calls import calls_of  # noqa: E402
+from attractor.heads.capture.layer_numbers import layer_numbers  # noqa: E402
+from attractor.heads.capture.rotations import rotates  # noqa: E402
+from attractor.support.errors import InvalidInputError  # noqa: E402
 
 TEXTS = letters()
 HYBRID = {"Jamba": "none", "Lfm2": "query", "Qwen3Next": "query"}

@@ -6,8 +6,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from attractor.audit import ControlSizes, control, positive_control
-from attractor.torch.capture.in_bert import captured_in_bert
+from attractor.heads import ControlSizes, positive_control
+from attractor.heads.audit import control
+from attractor.heads.capture.in_bert import captured_in_bert
 
 
 def test_scores_and_matrices_are_those_that_were_loaded(rng):

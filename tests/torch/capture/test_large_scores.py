@@ -10,10 +10,12 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skips
 
-from attractor.audit import CaptureStatus  # noqa: E402
-from attractor.errors import InvalidInputError  # noqa: E402
-from attractor.monitor import WatchedHead  # noqa: E402
-from attractor.torch import capture_heads  # noqa: E402
+from attractor.heads import (
+    CaptureStatus,
+    WatchedHead,
+    capture_heads,
+)
+from attractor.support.errors import InvalidInputError  # noqa: E402
 
 CONSTANTS = (0.0, -10.0, -1e3, -3e3, -1e5)
 BILINEAR, NOT, OPEN = (

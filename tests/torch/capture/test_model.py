@@ -11,8 +11,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.errors import InvalidInputError  # noqa: E402
-from attractor.torch import capture_heads  # noqa: E402
+from attractor.heads import capture_heads  # noqa: E402
+from attractor.support.errors import InvalidInputError  # noqa: E402
 
 TEXTS = letters()
 
@@ -136,7 +136,7 @@ def test_nothing_is_loaded_where_an_argument_is_wrong(folder, monkeypatch):
     def fail(*given):
         raise AssertionError
 
-    monkeypatch.setattr("attractor.torch.capture._capture_heads.load_model", fail)
+    monkeypatch.setattr("attractor.heads.capture._capture_heads.load_model", fail)
     for wrong in ({"texts": ["a"]}, {"path": folder}, {"batch": 0}, {"layers": ["a"]}):
         with pytest.raises(InvalidInputError):
             capture_heads(folder, Letters(), **{"texts": TEXTS} | wrong)

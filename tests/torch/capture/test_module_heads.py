@@ -9,8 +9,8 @@ transformers = pytest.importorskip("transformers")
 from scipy.special import softmax  # noqa: E402 - after the skips
 from tiny_models import Letters, letters, small  # noqa: E402
 
-from attractor.errors import InvalidInputError  # noqa: E402
-from attractor.monitor import HeadMonitor, WatchedHead, watched_heads  # noqa: E402
+from attractor.heads import HeadMonitor, WatchedHead, watched_heads  # noqa: E402
+from attractor.support.errors import InvalidInputError  # noqa: E402
 from attractor.tokens import Tokens  # noqa: E402
 
 IDS = torch.randint(3, 50, (3, 12), generator=torch.Generator().manual_seed(0))

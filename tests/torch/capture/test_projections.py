@@ -10,9 +10,12 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.audit import CaptureStatus, load_captured  # noqa: E402
-from attractor.audit.trained_matrix import trained_matrix  # noqa: E402
-from attractor.torch import capture_heads  # noqa: E402
+from attractor.heads import (  # noqa: E402
+    CaptureStatus,
+    capture_heads,
+    load_captured,
+)
+from attractor.heads.captured.trained_matrix import trained_matrix  # noqa: E402
 
 TEXTS = letters()
 BOTH = {"Albert", "Bert", "DistilBert", "Electra", "GPT2", "OPT", "Roberta"}

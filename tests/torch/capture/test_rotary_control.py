@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from attractor.audit.result import Margin
+from attractor.heads.audit.result import Margin
 
 
 @pytest.mark.slow

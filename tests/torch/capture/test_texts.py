@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from attractor.errors import InvalidInputError  # noqa: E402 - after the skip
-from attractor.torch.capture.texts import arrays_shown, texts_shown  # noqa: E402
+from attractor.heads.capture.texts import arrays_shown, texts_shown  # noqa: E402
+from attractor.support.errors import InvalidInputError  # noqa: E402 - after the skip
 
 
 class Words:

@@ -9,8 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from attractor.audit import CaptureStatus, load_captured  # noqa: E402 - after the skips
-from attractor.torch import capture_heads  # noqa: E402
+from attractor.heads import (  # noqa: E402 - after the skips
+    CaptureStatus,
+    capture_heads,
+    load_captured,
+)
 
 SENTENCES = [
     "The film was long, but I was never bored and would see it again.",

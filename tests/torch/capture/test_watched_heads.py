@@ -8,9 +8,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.errors import AttractorWarning, InvalidInputError  # noqa: E402
-from attractor.monitor import HeadMonitor, watched_heads  # noqa: E402
-from attractor.torch import capture_heads, trainer_callback  # noqa: E402
+from attractor.heads import HeadMonitor, capture_heads, trainer_callback, watched_heads  # noqa: E402  # noqa: E402
+from attractor.support.errors import AttractorWarning, InvalidInputError  # noqa: E402
 
 TEXTS = letters(6)
 STEPS = 6

@@ -5,10 +5,10 @@ import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
-from attractor.precision import double_precision
-from attractor.training.optimizers._adam import adam
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.training.optimizers.algorithms._adam import adam
 
 
 @pytest.fixture(autouse=True)

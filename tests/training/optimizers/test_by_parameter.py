@@ -9,8 +9,8 @@ from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import by_parameter, polyak_step
 
 PARAMETERS = {

@@ -13,9 +13,9 @@ from sizes import USUAL, drawn
 import attractor as at
 from attractor.attention.parameterization import KeyQueryFactors, Parameters
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 WIDE = ((3, 4, 3), (4, 3, 5), (3, 3, 3))
 """Sizes d, e and width at which every matrix is a change of the product."""

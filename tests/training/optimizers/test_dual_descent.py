@@ -10,9 +10,9 @@ import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training import Trajectory, train
 from attractor.training.optimizers import get_optimizer, mirror_descent, schatten_mirror_descent
 

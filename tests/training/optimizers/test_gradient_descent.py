@@ -5,8 +5,8 @@ import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import gradient_descent, normalized_gradient_descent
 
 GRADIENT = {"a": jnp.array([[3.0, 4.0]]), "b": jnp.array([12.0])}

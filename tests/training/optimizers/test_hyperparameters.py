@@ -10,7 +10,7 @@ import pytest
 from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from attractor.training import optimizers
 
 LISTED = {
@@ -230,7 +230,7 @@ def test_what_takes_one_value_says_so(data):
     for refused in (
         lambda: several.init(np.zeros(3)),
         lambda: several.update(np.zeros(3), None),
-        lambda: at.analysis.basin_map(tokens[0], at.LinearHead(head.weight[0]), several),
+        lambda: at.maps.basin_map(tokens[0], at.LinearHead(head.weight[0]), several),
     ):
         with pytest.raises(InvalidInputError, match=words):
             refused()

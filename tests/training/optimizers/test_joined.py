@@ -7,8 +7,8 @@ import pytest
 
 import attractor as at
 from attractor.attention import AttentionHeads, Parameters, Scaled
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from attractor.attention import LinearHead, attention_rows, get_loss
 from attractor.attention._scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import AttentionMatrix, Parameters
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp, Schatten
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training import train
 from attractor.training.optimizers import (
     declare,

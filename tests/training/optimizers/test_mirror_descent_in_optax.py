@@ -10,9 +10,9 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Lp
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training import train
 from attractor.training.optimizers import declare, mirror_descent
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attractor.errors import PrecisionWarning
+from attractor.support.errors import PrecisionWarning
 from attractor.training.optimizers import mirror_descent, schatten_mirror_descent
 
 ONES = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 3))}

@@ -4,10 +4,10 @@ import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Lp
-from attractor.precision import double_precision
-from attractor.training.optimizers._momentum import (
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.training.optimizers.algorithms._momentum import (
     lion,
     momentum,
     normalized_momentum,

@@ -7,10 +7,10 @@ import optax.contrib
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
-from attractor.precision import double_precision
-from attractor.training.optimizers._muon import muon
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
+from attractor.training.optimizers.algorithms._muon import muon
 from attractor.training.optimizers.newton_schulz import COEFFICIENTS
 from attractor.training.optimizers.registry import named_optimizer
 

@@ -6,8 +6,8 @@ import pytest
 from optax.contrib import _muon as of_optax
 from scipy.optimize import linprog
 
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import newton_schulz_values
 from attractor.training.optimizers.newton_schulz import COEFFICIENTS, PolarFactor, polar_factor
 

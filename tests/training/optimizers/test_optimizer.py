@@ -4,8 +4,8 @@ import optax
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
+from attractor.support.errors import InvalidInputError
 from attractor.training import (
     Optimizer,
     declare,

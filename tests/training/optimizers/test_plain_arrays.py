@@ -7,8 +7,8 @@ import optax
 import pytest
 
 import attractor as at
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import declare, named_optimizer
 
 STEPS = 3

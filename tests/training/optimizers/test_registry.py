@@ -1,6 +1,6 @@
 import pytest
 
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers import (
     get_optimizer,
     gradient_descent,

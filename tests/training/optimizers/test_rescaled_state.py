@@ -6,8 +6,8 @@ import optax.contrib
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.optimizers.rescaled_state import with_rescaled_state
 
 PARAMETERS = {"a": np.arange(6.0).reshape(2, 3) - 2.5, "b": np.array([1.0, -2.0])}

@@ -10,7 +10,7 @@ import optax.contrib
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import adam, declare, lion, muon
 
 KEYS, QUERIES = (3, 2), (4, 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.attention.scaled import Scaled
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 from attractor.training.optimizers import mirror_descent, schatten_mirror_descent
 
 

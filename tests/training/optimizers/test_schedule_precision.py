@@ -11,7 +11,7 @@ import optax
 import pytest
 
 import attractor as at
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 COUNTS = np.r_[0:300, 300:6000:37]
 LAST = 4000

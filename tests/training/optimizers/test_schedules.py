@@ -10,8 +10,8 @@ from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError, TrialStatus
+from attractor.support.precision import double_precision
 from attractor.training import Trajectory, optimizers
 from attractor.training.loop import BlockTrainer
 from attractor.training.optimizers import get_optimizer, named_optimizer, power_decay, until

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Nuclear, Schatten, Spectral
-from attractor.precision import double_precision
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import double_precision
 from attractor.training.paths.balls import ball_of, trace_power
 
 SHAPE = (3, 2)

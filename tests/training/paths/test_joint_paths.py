@@ -5,7 +5,7 @@ import prompt_examples as examples
 import pytest
 
 from attractor.attention import LinearHead
-from attractor.errors import TrialStatus
+from attractor.support.errors import TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import regularization_path
 

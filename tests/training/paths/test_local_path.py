@@ -5,9 +5,9 @@ import prompt_examples as examples
 import pytest
 
 from attractor.attention import LinearHead
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.margin import MarginProblem, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import local_path
 

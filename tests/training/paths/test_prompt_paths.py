@@ -6,7 +6,7 @@ import pytest
 
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.margin import MarginProblem, solve, solve_several
-from attractor.selection import optimal_tokens
+from attractor.margin.selection import optimal_tokens
 from attractor.tokens import Tokens
 from attractor.training import regularization_path
 

@@ -7,10 +7,10 @@ from attractor.analysis import verify
 from attractor.analysis.measures import directional_bregman_divergence
 from attractor.attention import KeyQuery
 from attractor.datasets._unit_tokens import unit_tokens as draw_unit_tokens
-from attractor.errors import TrialStatus
 from attractor.geometry import Lp, Nuclear
 from attractor.margin import MarginProblem, solve, solve_factorized
-from attractor.selection import optimal_tokens
+from attractor.margin.selection import optimal_tokens
+from attractor.support.errors import TrialStatus
 from attractor.training.paths import regularization_path
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from scipy.special import expit
 
 from attractor.analysis import verify
 from attractor.attention import LinearHead, ReLUHead
-from attractor.errors import InvalidInputError, TrialStatus
 from attractor.geometry import Frobenius, Lp, Nuclear, Schatten, Spectral
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 from attractor.training.paths import regularization_path

@@ -13,7 +13,7 @@ Results = Iterator[tuple[str, Callable[[], Any]]]
 
 def captured(seed: int = 0) -> Any:
     """Two heads of drawn weights on the hidden states of 40 documents of six tokens."""
-    from attractor.audit import Captured
+    from attractor.heads import Captured
 
     random = np.random.default_rng(seed)
     states = random.normal(size=(40, 6, 12)) * np.geomspace(3, 0.1, 12)
@@ -27,7 +27,7 @@ def captured(seed: int = 0) -> Any:
 
 def audits() -> Results:
     """Heads one by one: rules learned from selections, nulls, margins of training texts."""
-    from attractor import audit
+    from attractor.heads import audit
 
     quick = functools.partial(audit.audit_heads, draws=19)
     yield "planted", lambda: quick(audit.planted_heads(60), layers=[0, 1]).data
@@ -40,7 +40,7 @@ def others() -> Results:
 
     The positive control is left out: it trains for 40 seconds, however small it is.
     """
-    from attractor import audit
+    from attractor.heads import audit
 
     random = np.random.default_rng(2)
     keys, queries = random.normal(size=(4, 3, 2)), random.normal(size=(4, 2))

@@ -17,7 +17,7 @@ SOLUTION = "W multipliers status value gap kkt_residual rank"
 @functools.cache
 def corpora() -> dict[str, Any]:
     """Sentences that are realizable, some that are not, and some drawn."""
-    from attractor.next_token import Corpus
+    from attractor.corpora import Corpus
 
     drawn = np.random.default_rng(0).integers(0, 6, size=(12, 4)).astype(str)
     return {
@@ -28,7 +28,7 @@ def corpora() -> dict[str, Any]:
 
 def structures() -> Results:
     """Collocation, orders, graphs, the part that is realizable."""
-    from attractor import next_token as nt
+    from attractor import corpora as nt
 
     for name, corpus in corpora().items():
         yield f"{name}, graphs", lambda corpus=corpus: nt.token_priority_graphs(corpus).edges
@@ -53,7 +53,7 @@ def structures() -> Results:
 def training() -> Results:
     """The margin problems of both layers, and training in two stages."""
     import attractor as at
-    from attractor import next_token as nt
+    from attractor import corpora as nt
 
     corpus = corpora()["simple"]
     found = functools.partial(nt.collocation, corpus)
@@ -67,7 +67,7 @@ def training() -> Results:
 
 def cycles() -> Results:
     """Labels that conflict: limits of attention, and the path in balls."""
-    from attractor.next_token import mechanics
+    from attractor.corpora import mechanics
 
     made = functools.cache(
         lambda: mechanics.conflicting_corpora(1, vocabulary=4, dimension=5, length=3, samples=3)
@@ -89,7 +89,7 @@ def cycles() -> Results:
 def decoders() -> Results:
     """Soft labels and a linear decoder."""
     import attractor as at
-    from attractor.next_token import linear
+    from attractor.corpora import linear
 
     drawn = functools.cache(
         lambda: linear.random_contexts(contexts=3, dimension=4, classes=3, support=2, seed=1)

@@ -21,7 +21,7 @@ LENGTHS = (4, 30, 1000)
 @functools.cache
 def laws() -> dict[str, Any]:
     """Laws of tokens in the plane."""
-    from attractor.prompt import measures
+    from attractor.prompts import measures
 
     gaussian, uniform = measures.Gaussian([0.1, -0.2], KEYS @ KEYS.T), measures.Uniform(1.3, 2)
     return {
@@ -39,7 +39,7 @@ def laws() -> dict[str, Any]:
 
 def measures() -> Results:
     """Moments, attention and its gradients under each law, and errors of finite prompts."""
-    from attractor import prompt
+    from attractor import prompts as prompt
 
     head = prompt.AttentionHead(0.4 * KEYS, KEYS.T)
     for name, law in laws().items():
@@ -69,7 +69,7 @@ def measures() -> Results:
 
 def finite() -> Results:
     """Exact integrals of finite prompts of normal scores."""
-    from attractor.prompt import finite_length as finite
+    from attractor.prompts import finite_length as finite
 
     deviations = np.array([0.1, 1.0, 3.0])
     for name in (
@@ -92,8 +92,8 @@ def finite() -> Results:
 
 def lengths() -> Results:
     """How long a prompt must be, and what scores alone prove."""
-    from attractor import prompt
-    from attractor.prompt import length
+    from attractor import prompts as prompt
+    from attractor.prompts import length
 
     head, law = prompt.AttentionHead(0.4 * KEYS, KEYS.T), laws()["gaussian"]
     yield (
@@ -118,7 +118,7 @@ def lengths() -> Results:
 
 def regression() -> Results:
     """In-context regression: risks, optima, flows, limits and training."""
-    from attractor.prompt import regression
+    from attractor.prompts import regression
 
     task = regression.RegressionTask(np.array([[1.0, 0.5], [0.5, 1.0]]))
     blocks = functools.partial(regression.balanced_initialization, task.covariance, 0.5)
@@ -147,7 +147,7 @@ def regression() -> Results:
 
 def in_context() -> Results:
     """In-context tasks of any kind."""
-    from attractor.prompt import in_context
+    from attractor.prompts import in_context
 
     for name, task in in_context.built_in().items():
         yield f"sample, {name}", lambda task=task: of(task.sample(4, 4), "prompts queries labels")
@@ -159,7 +159,7 @@ def in_context() -> Results:
 
 
 def _regression_task() -> Any:
-    from attractor.prompt.regression import RegressionTask
+    from attractor.prompts.regression import RegressionTask
 
     return RegressionTask(np.eye(2))
 

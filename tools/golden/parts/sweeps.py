@@ -28,7 +28,7 @@ def experiments() -> Results:
 
 def swept(name: str) -> Any:
     """The labeled data of a sweep."""
-    from attractor import sweeps
+    from attractor.maps import sweeps
 
     axes, settings = EXPERIMENTS[name]
     store = Path(f"{name}.zarr")
@@ -38,7 +38,7 @@ def swept(name: str) -> Any:
 
 def averages() -> Results:
     """Averages over trials, and where they pass one half."""
-    from attractor import sweeps
+    from attractor.maps import sweeps
 
     data = swept("margins").copy()
     yield "average", lambda: sweeps.average_trials(data, "feasible", ["n", "d"])

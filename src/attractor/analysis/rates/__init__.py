@@ -5,7 +5,7 @@ from attractor.analysis.rates.laws import LAWS, Law
 from attractor.analysis.rates.rate import Rate
 from attractor.analysis.rates.several import Rates, fit_rates
 from attractor.analysis.rates.slopes import Slope
-from attractor.settings import all_in_own_settings
+from attractor.support.settings import all_in_own_settings
 
 __all__ = ["LAWS", "Law", "Rate", "Rates", "Slope", "fit_rate", "fit_rates"]
 

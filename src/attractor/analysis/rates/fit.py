@@ -21,9 +21,16 @@ from attractor.analysis.rates.slopes import (
     last_window,
     mean_slope,
 )
-from attractor.checks import as_number, check_flags, check_kinds, check_share, check_text, shown
-from attractor.errors import InvalidInputError
-from attractor.precision import as_plain, as_real
+from attractor.support.checks import (
+    as_number,
+    check_flags,
+    check_kinds,
+    check_share,
+    check_text,
+    shown,
+)
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_plain, as_real
 
 
 def fit_rate(

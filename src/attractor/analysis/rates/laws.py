@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attractor.checks import check_flags, shown
-from attractor.errors import InvalidInputError
-from attractor.precision import as_real
+from attractor.support.checks import check_flags, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_real
 
 
 @dataclass(frozen=True)

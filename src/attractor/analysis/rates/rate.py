@@ -11,7 +11,7 @@ import numpy as np
 
 from attractor.analysis.rates.laws import Law
 from attractor.analysis.rates.slopes import NO_SLOPE, Slope
-from attractor.records import PlainText, Plotted
+from attractor.results import PlainText, Plotted
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from attractor.analysis.rates.fit import fit_rate
 from attractor.analysis.rates.rate import NOT_DEFINED, NOT_SETTLED, PARTS, Rate
-from attractor.checks import check_items, check_kinds, check_share
-from attractor.errors import InvalidInputError, TrialStatus
-from attractor.records import Plotted, Printed, axis_of, plain_table
+from attractor.results import Plotted, Printed, axis_of, plain_table
+from attractor.support.checks import check_items, check_kinds, check_share
+from attractor.support.errors import InvalidInputError, TrialStatus
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
 
-from attractor.checks import check_kinds
+from attractor.support.checks import check_kinds
 
 HALF_POINTS = 3
 """Points that a line needs for its slope to have an error."""

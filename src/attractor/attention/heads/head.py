@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.errors import InvalidInputError
-from attractor.precision import as_float64
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64
 
 _NODES, _WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(4))
 _SHORT = 1e-3

@@ -13,9 +13,9 @@ from jax.core import Tracer
 from jaxtyping import Float, PyTree
 
 from attractor.attention.heads.head import Head
-from attractor.errors import InvalidInputError
-from attractor.precision import as_float64, double_precision
-from attractor.randomness import traced
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, double_precision
+from attractor.support.randomness import traced
 
 _REMEDY = "Give an Equinox module that maps one vector (v,) to one number, or to (C,) logits"
 

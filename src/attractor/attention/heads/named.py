@@ -18,8 +18,8 @@ from attractor.attention.heads.prediction_heads import (
     arrays_of_each,
     names_of_each,
 )
-from attractor.errors import InvalidInputError
 from attractor.geometry import lengths
+from attractor.support.errors import InvalidInputError
 
 
 class _ArrayHead(Head):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention.heads.head import Head
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 class PredictionHeads(Head):

@@ -16,19 +16,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import Status
 from attractor.geometry import BlockMaximum, BlockSum, Geometry
 from attractor.geometry.blocks import Block, Piece
-from attractor.margin.certificate import Certificate
-from attractor.margin.correction import meet_constraints
-from attractor.margin.empty_slots import alike, as_places, without_empty_slots
-from attractor.margin.iterates import BestIterates
+from attractor.margin.batching.empty_slots import alike, as_places, without_empty_slots
+from attractor.margin.batching.iterates import BestIterates
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import Certificate
+from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.large.constraint_generation import is_overdetermined
 from attractor.margin.large.driver import is_large, large_methods_of
 from attractor.margin.large.proximal_newton import solve_by_proximal_newton
 from attractor.margin.methods import Candidates, Method, Task, attempt, is_open
 from attractor.margin.problem import MarginProblem, derived
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 _LEAST_GAIN = 1e-20
 """Least gain of a block, in units of the largest, that its units are chosen by."""

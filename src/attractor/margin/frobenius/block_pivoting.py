@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from attractor.margin.batches import inner_products
+from attractor.margin.batching.batches import inner_products
 from attractor.margin.methods import Candidates, Task
 
 _SLACK = 1e-11

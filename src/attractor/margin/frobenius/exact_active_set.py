@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from attractor.margin.exact_elimination import eliminate
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.exact_elimination import eliminate
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.scaling import ScaledConstraints
 
 _MOST_ACTIVE, _MOST = 12, 200
 """Constraints that hold a matrix, and constraints, up to which an instance takes no minutes."""

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Bool, Float, Int
 
-from attractor.margin import extended
+from attractor.margin.batching import extended
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.scaling import ScaledConstraints
 
 _VANISHED = 1e-13
 """Norm below which what is left of a constraint, the equalities taken out, is rounding."""

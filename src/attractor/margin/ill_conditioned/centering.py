@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.margin import extended
+from attractor.margin.batching import extended
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Bool, Float, Int
 
-from attractor.margin import extended
-from attractor.margin.batches import Batch
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching import extended
+from attractor.margin.batching.batches import Batch
+from attractor.margin.batching.scaling import ScaledConstraints
 
 _REDUNDANT = 1e-12
 """Distance of an equality from the span of others, relatively, that is rounding."""

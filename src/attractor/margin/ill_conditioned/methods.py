@@ -20,15 +20,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius, Lp, Schatten
-from attractor.margin import extended
-from attractor.margin.certificate import certify_scaled
+from attractor.margin.batching import extended
+from attractor.margin.batching.reduction import reduce_to_spans
+from attractor.margin.certificates.certificate import certify_scaled
 from attractor.margin.ill_conditioned.centering import centered, longest_step, times
 from attractor.margin.ill_conditioned.constraints import Constraints
 from attractor.margin.ill_conditioned.graph import Graph, Point, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task, attempt, methods_for
-from attractor.margin.reduction import reduce_to_spans
 
 _MOST_WORK = 2**28
 """Multiplications of an orthogonal factor: a fraction of a second, a hundred of them a path."""

@@ -25,12 +25,12 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import Status
 from attractor.geometry import Frobenius, Geometry
-from attractor.margin.certificate import Certificate, rounding_of_margins
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import Certificate, rounding_of_margins
 from attractor.margin.large.instance import Report
 from attractor.margin.methods import Candidates, Method, Task, attempt
-from attractor.margin.scaling import ScaledConstraints
+from attractor.support.errors import Status
 
 _FEWEST_PER_UNKNOWN = 4
 """Constraints per unknown from which on few of them are solved at a time."""

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, has_norm_of
-from attractor.margin.certificate import Certificate
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.certificate import Certificate
 from attractor.margin.large.augmented_lagrangian import (
     AGGRESSIVE,
     CONSERVATIVE,
@@ -24,9 +25,8 @@ from attractor.margin.large.proximal_newton import solve_by_proximal_newton
 from attractor.margin.linear.largest_margin import solve_by_largest_margin
 from attractor.margin.methods import Candidates, Method, Task, attempt, methods_for
 from attractor.margin.problem import MarginProblem
-from attractor.margin.scaling import ScaledConstraints
-from attractor.memory import require_memory
-from attractor.progress import ProgressBar
+from attractor.support.memory import require_memory
+from attractor.support.progress import ProgressBar
 
 _MOST_DENSE = 2000
 """Constraints up to which methods that hold a Gram matrix are faster or more exact."""

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.large.conjugate_gradients import FreeSystem
 from attractor.margin.large.groups import GroupedConstraints
-from attractor.margin.scaling import ScaledConstraints
 
 Report: TypeAlias = Callable[[int, float], None]
 """Callback: called with the number of a stage and the relative duality gap at its end."""

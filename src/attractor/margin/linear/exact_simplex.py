@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from attractor.geometry import Lp
-from attractor.margin.exact_elimination import eliminate
+from attractor.margin.certificates.exact_elimination import eliminate
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task
 

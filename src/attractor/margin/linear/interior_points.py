@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.margin.batches import inner_products
+from attractor.margin.batching.batches import inner_products
 from attractor.margin.linear.normal_equations import Factor, Solve
 
 _NO_SLACK = 1e-200

@@ -21,13 +21,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Lp
-from attractor.margin.correction import meet_constraints
-from attractor.margin.iterates import BestIterates
+from attractor.margin.batching.iterates import BestIterates
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.linear.interior_points import EntrywiseProgram, or_one
 from attractor.margin.linear.normal_equations import Factor, factor_gram, factor_orthogonally
 from attractor.margin.linear.vertices import nearest_on_face, nearest_vertex, separation
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.scaling import ScaledConstraints
 
 _MOST_STEPS = 60
 _HINTING, _APART = 1e-2, 2.0

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.batches import inverses, solutions
+from attractor.margin.batching.batches import inverses, solutions
 
 Solve: TypeAlias = Callable[[np.ndarray], np.ndarray]
 """From right-hand sides ``(k, m)`` to solutions."""

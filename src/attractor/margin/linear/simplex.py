@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Lp
-from attractor.margin.iterates import BestIterates
+from attractor.margin.batching.iterates import BestIterates
 from attractor.margin.linear.interior_points import EntrywiseProgram
 from attractor.margin.linear.methods import program_of
 from attractor.margin.linear.vertices import project_on_face

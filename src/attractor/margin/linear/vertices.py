@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Bool, Float
 
-from attractor.margin.batches import solutions
+from attractor.margin.batching.batches import solutions
 from attractor.margin.linear.interior_points import EntrywiseProgram
 
 _NEGLIGIBLE = 1e-12

@@ -16,11 +16,11 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.correction import meet_constraints
-from attractor.margin.iterates import BestIterates
+from attractor.margin.batching.iterates import BestIterates
+from attractor.margin.batching.reduction import reduce_to_spans
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.reduction import reduce_to_spans
-from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.semidefinite.smoothing_path import PathSettings, SmoothingPath
 
 _AGGRESSIVE_NUCLEAR = PathSettings(

@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import singular_value_decomposition
-from attractor.margin.batches import Batch, inner_products
+from attractor.margin.batching.batches import Batch, inner_products
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.methods import Task
-from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.semidefinite.smoothed_norm import (
     Factors,
     GraphPoint,

@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Geometry, Lp, Schatten
-from attractor.margin.batches import Batch, solutions
-from attractor.margin.correction import meet_constraints
-from attractor.margin.iterates import BestIterates
+from attractor.margin.batching.batches import Batch, solutions
+from attractor.margin.batching.iterates import BestIterates
+from attractor.margin.batching.reduction import reduce_to_spans
+from attractor.margin.batching.scaling import ScaledConstraints
+from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.reduction import reduce_to_spans
-from attractor.margin.scaling import ScaledConstraints
 from attractor.margin.smooth.newton_variables import (
     Evaluation,
     MatrixAndMultipliers,

@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.batches import Batch
-from attractor.margin.scaling import ScaledConstraints
+from attractor.margin.batching.batches import Batch
+from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.smooth.norm_expansions import Expansion, kept_curvature
 
 _LEAST_CURVATURE = 1e-8

@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.margin.batches import Batch, powers
+from attractor.margin.batching.batches import Batch, powers
 
 _SECANT = 0.3
 """Share of the slope of a secant that counts as least curvature."""

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attractor.files.head import HeadCase
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.empirical import Empirical
-from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.empirical import Empirical
+from attractor.prompts.measures.gaussian import Gaussian
 
 Queries = Float[np.ndarray, "query e"]
 """Queries of a head."""

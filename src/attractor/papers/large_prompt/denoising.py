@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.data import Outputs
 from attractor.papers.large_prompt.denoising_data import variances
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
-from attractor.prompt.head import AttentionHead
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
 
 Points = Float[np.ndarray, "query d"]
 """Points as they are seen, which are the queries, or as they are returned."""

@@ -6,15 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
-from attractor.papers.large_prompt.mixture_data import (
-    clusters,
-    noisy_points,
-    random_mixture,
-)
-from attractor.prompt.head import AttentionHead
+from attractor.papers.large_prompt.mixture_data import clusters, noisy_points, random_mixture
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
 
 _ROUNDING = 1e-12
 """Of matrices and norms beside their own size: outputs are off by at most some hundreds of it."""

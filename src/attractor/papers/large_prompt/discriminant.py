@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from attractor.files.head import HeadCase
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.prompt.head import AttentionHead
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
 
 _SPACING = 0.2
 _END = 8.4

@@ -9,8 +9,8 @@ import scipy.integrate
 from jaxtyping import Float
 from scipy.special import expit
 
-from attractor.errors import InvalidInputError
 from attractor.papers.large_prompt.discriminant import Classes, Effective, Risk, risk
+from attractor.support.errors import InvalidInputError
 
 _STEP = 1e-5
 _GATE = 2.0

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import (
+from attractor.prompts.files.head import HeadCase, root
+from attractor.prompts.finite_length import (
     FiniteLengthError,
     averaged_error_of_output,
     error_exponent,
     finite_length_error,
 )
-from attractor.prompt.measures.gaussian import Gaussian
+from attractor.prompts.measures.gaussian import Gaussian
 
 LENGTHS = np.array([1, 2, 3, 10, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12])
 LONG = (1e11, 1e12)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head, signs
 from attractor.papers.large_prompt.finite_prompts import LONG
-from attractor.prompt.finite_length import error_exponent, finite_length_exponent
-from attractor.prompt.measures.contract import Measure
-from attractor.prompt.measures.empirical import Empirical
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.mixture import Mixture
+from attractor.prompts.files.head import HeadCase, root
+from attractor.prompts.finite_length import error_exponent, finite_length_exponent
+from attractor.prompts.measures.contract import Measure
+from attractor.prompts.measures.empirical import Empirical
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.measures.mixture import Mixture
 
 _ROUNDING = 1e-9
 _LARGEST_ON_LINE = 5.0

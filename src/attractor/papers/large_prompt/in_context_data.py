@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from attractor.files.in_context import InContextCase
-from attractor.prompt.in_context.families import built_in, negative_controls
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.in_context.families import built_in, negative_controls
 
 _INPUTS = 3
 FAMILIES = ("noisy", "linear", "logistic", "features", "index")

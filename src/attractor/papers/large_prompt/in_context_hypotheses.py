@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from attractor.files.in_context import InContextCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.in_context_data import (
     curved_loss,
@@ -17,15 +16,16 @@ from attractor.papers.large_prompt.in_context_data import (
     without_sigma,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.in_context.assumption import (
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.in_context.assumption import (
     decay_finding,
     moments_finding,
     query_finding,
     tilted_finding,
 )
-from attractor.prompt.in_context.finding import Finding, State
-from attractor.prompt.in_context.losses import check_loss
-from attractor.prompt.in_context.training import RiskTransfer, transfer_of_samples
+from attractor.prompts.in_context.finding import Finding, State
+from attractor.prompts.in_context.losses import check_loss
+from attractor.prompts.in_context.training import RiskTransfer, transfer_of_samples
 
 _APART, _LONGER = 16, 4
 _SETTLED = 0.05

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.once import once_a_case
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.mixture import Mixture
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.measures.mixture import Mixture
 
 _ROUNDING = 1e-9
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.once import once_a_case
+from attractor.prompts.files.head import HeadCase, root
 
 
 class Points(NamedTuple):

@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from attractor.files.regression import RegressionCase
-from attractor.prompt.regression._trained_limit import initial_scale_bounds
-from attractor.prompt.regression.covariances import kac_murdock_szego
-from attractor.prompt.regression.task import RegressionTask
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.covariances import kac_murdock_szego
+from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds
+from attractor.prompts.regression.task import RegressionTask
 
 LONG = (256, 1024, 4096)
 """Lengths of prompts, long enough for what long prompts do to be seen."""

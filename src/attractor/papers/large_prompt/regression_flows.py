@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Measurement
 from attractor.papers.large_prompt.regression_hypotheses import INDEPENDENT
 from attractor.papers.once import once_a_case
-from attractor.prompt.regression import _finite_flow
-from attractor.prompt.regression._infinite_flow import BlockFlow, infinite_flow
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.flows import _finite_flow
+from attractor.prompts.regression.flows._infinite_flow import BlockFlow, infinite_flow
+from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9
 """In units of the time in which the slowest direction of the trained head moves, if that is longer

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
-from attractor.prompt.regression._infinite_risk import limit_horizon
-from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.task import RegressionTask
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds, trained_limit
+from attractor.prompts.regression.risks._infinite_risk import limit_horizon
+from attractor.prompts.regression.task import RegressionTask
 
 _ROUNDING = 1e-9
 _FEWEST_TOKENS = 16

@@ -7,28 +7,24 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
-from attractor.errors import InvalidInputError
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, signs
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, Queries
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import (
-    ConcentrationBounds,
-    measure_error,
-    measure_output_error,
-)
-from attractor.prompt.finite_length.bounds import Error
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.measures.contract import Measure
-from attractor.prompt.measures.empirical import Empirical
-from attractor.prompt.measures.gaussian import Gaussian
-from attractor.prompt.measures.laplace import Laplace
-from attractor.prompt.measures.mixture import Mixture
-from attractor.prompt.measures.products import Product
-from attractor.prompt.measures.rademacher import Rademacher
-from attractor.prompt.measures.sphere import Sphere
-from attractor.prompt.measures.uniform import Uniform
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.finite_length import ConcentrationBounds, measure_error, measure_output_error
+from attractor.prompts.finite_length.bounds import Error
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.measures.contract import Measure
+from attractor.prompts.measures.empirical import Empirical
+from attractor.prompts.measures.gaussian import Gaussian
+from attractor.prompts.measures.laplace import Laplace
+from attractor.prompts.measures.mixture import Mixture
+from attractor.prompts.measures.products import Product
+from attractor.prompts.measures.rademacher import Rademacher
+from attractor.prompts.measures.sphere import Sphere
+from attractor.prompts.measures.uniform import Uniform
+from attractor.support.errors import InvalidInputError
 
 _ROUNDING = 1e-9
 _MOST_QUERIES = 64

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from attractor.files.case import Case
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 
 
 def scores_at(

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attractor.attention import AttentionMatrix, Loss, get_loss, scaled_gradient
 from attractor.attention.rows import attention_rows
 from attractor.files.case import Case
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 LENGTHS = (0.1, 1.0, 5.0, 30.0)
 """Norms of parameters at which something is sampled, in units of the norm of the solution."""

@@ -16,7 +16,7 @@ from attractor.attention.rows import attention_rows
 from attractor.attention.scaled import magnitude
 from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 from attractor.training import mirror_descent
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.files.case import Case
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 
 EXPONENTS = (1.75, 2.0, 3.0)

@@ -12,10 +12,10 @@ from attractor.analysis import directional_bregman_divergence
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution, check_local_optimality
+from attractor.margin.selection import Selection
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
 from attractor.papers.once import once_a_case
-from attractor.selection import Selection
 from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 
 EXPONENT = 1.75

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token import Corpus
-from attractor.next_token.linear import EmbeddedContexts
-from attractor.next_token.mechanics import AttentionLimits, attention_limits, conflicting_corpora
+from attractor.corpora import Corpus
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import EmbeddedContexts
+from attractor.corpora.mechanics import AttentionLimits, attention_limits, conflicting_corpora
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.next_token.data import grammar
 from attractor.papers.once import once_a_case
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 
 _MOST_UNKNOWNS = 4_000
 """Entries of a decoder up to which its regularization path is followed."""

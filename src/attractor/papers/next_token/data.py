@@ -6,10 +6,10 @@ from functools import cache
 
 import numpy as np
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token import Corpus
-from attractor.next_token.embeddings import gaussian, one_hot
-from attractor.next_token.generators import order_first_corpus, rolled_out_corpus
+from attractor.corpora import Corpus
+from attractor.corpora.embedded.embeddings import gaussian, one_hot
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.generators import order_first_corpus, rolled_out_corpus
 
 
 @cache

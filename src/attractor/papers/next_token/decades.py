@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.next_token.two_stage_measures import direction_distance
+from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Measurement
 
 DECADES = (20, 2_000, 20_000)

@@ -9,17 +9,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from attractor.corpora.linear import EmbeddedContexts, decoder_problem, measure_linear, train_linear
 from attractor.margin import Solution, solve
-from attractor.next_token.linear import (
-    EmbeddedContexts,
-    decoder_problem,
-    measure_linear,
-    train_linear,
-)
 from attractor.papers.figure import Request, stacked
-from attractor.plots._style import COLORS
 from attractor.plots.bands import band
-from attractor.plots.roles import DASH_DOTTED, DASHED, SOLID
+from attractor.plots.style._style import COLORS
+from attractor.plots.style.roles import DASH_DOTTED, DASHED, SOLID
 from attractor.training import adam, gradient_descent, normalized_gradient_descent
 
 OPTIMIZERS = {

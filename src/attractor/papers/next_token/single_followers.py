@@ -6,16 +6,16 @@ from functools import cache
 
 import numpy as np
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token import Corpus
-from attractor.next_token.linear import EmbeddedContexts
+from attractor.corpora import Corpus
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import EmbeddedContexts
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.next_token.conflicting_data import (
     SEVERAL_FOLLOWERS,
     followers,
     random_followers,
 )
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 
 _MOST_COMMON = 1_000
 """How often the commonest association occurs."""

@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import EmbeddedContexts, LinearTrajectory, train_linear
+from attractor.corpora.problems import attention_problem, feed_forward_problem
+from attractor.corpora.two_stages.two_stage import train_two_stages
+from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
+from attractor.corpora.two_stages.two_stage_trajectory import TwoStageTrajectory
 from attractor.margin import Solution, solve
-from attractor.next_token.linear import EmbeddedContexts, LinearTrajectory, train_linear
-from attractor.next_token.problems import attention_problem, feed_forward_problem
-from attractor.next_token.two_stage import train_two_stages
-from attractor.next_token.two_stage_measures import measure_two_stages
-from attractor.next_token.two_stage_trajectory import TwoStageTrajectory
 from attractor.papers.once import once_a_case
 from attractor.training import normalized_gradient_descent
 

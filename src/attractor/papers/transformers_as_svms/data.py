@@ -8,7 +8,7 @@ from jaxtyping import Float
 from attractor.attention import LinearHead
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.files.case import Case
-from attractor.selection import Selection, token_scores
+from attractor.margin.selection import Selection, token_scores
 from attractor.tokens import Tokens
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.blas import single_blas_thread
 from attractor.margin import MarginProblem
+from attractor.support.blas import single_blas_thread
 
 ABSOLUTE_CUT = 1e-7
 """The singular values counted in the published figure are those above it."""

@@ -7,7 +7,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from attractor.margin import MarginProblem, decompose, solve
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
 from attractor.tokens import Tokens
 
 PREDICTIONS = ("both parts", "direction", "single token")

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, check_local_optimality, solve
+from attractor.margin.selection import Selection, optimal_tokens
 from attractor.papers.figure import Request
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, descent
 from attractor.papers.transformers_as_svms.side_by_side import (
@@ -19,8 +20,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots.roles import DASHED, SOLID
-from attractor.selection import Selection, optimal_tokens
+from attractor.plots.style.roles import DASHED, SOLID
 from attractor.tokens import Tokens
 
 SETTLED = 0.99

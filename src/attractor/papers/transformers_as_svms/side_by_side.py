@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from attractor.attention import Head
 from attractor.papers.figure import Request
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 from attractor.training import train
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
-from attractor.plots.arguments import with_checked_arguments
+from attractor.plots.style.arguments import with_checked_arguments
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.plots.plane.rays import (

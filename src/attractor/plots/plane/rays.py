@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
-from attractor.checks import check_count
-from attractor.errors import InvalidInputError
 from attractor.plots.plane.tokens import HALO, in_plane
-from attractor.plots.roles import line_style, role_of, shade, tint
+from attractor.plots.style.roles import line_style, role_of, shade, tint
+from attractor.support.checks import check_count
+from attractor.support.errors import InvalidInputError
 
 
 def ray(

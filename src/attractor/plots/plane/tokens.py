@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from attractor.errors import InvalidInputError
-from attractor.plots._style import COLORS
-from attractor.plots.roles import SEQUENCES
-from attractor.precision import check_shape
+from attractor.plots.style._style import COLORS
+from attractor.plots.style.roles import SEQUENCES
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import check_shape
 
 HALO = [patheffects.withStroke(linewidth=2.2, foreground="white")]
 """Keeps text readable where it lies over lines."""

@@ -12,9 +12,9 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import PolyCollection
 from matplotlib.transforms import IdentityTransform
 
-from attractor.errors import InvalidInputError
 from attractor.plots.plane.tokens import in_plane
-from attractor.plots.roles import line_style
+from attractor.plots.style.roles import line_style
+from attractor.support.errors import InvalidInputError
 
 _LENGTH, _HALF_WIDTH = 5.0, 2.0
 """Size of an arrowhead, in points."""

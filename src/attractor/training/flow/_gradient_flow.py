@@ -9,10 +9,10 @@ import numpy as np
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.attention.multi_head import one_attention_head
-from attractor.checks import check_choice, check_steps
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
-from attractor.progress import progress_bar
+from attractor.support.checks import check_choice, check_steps
+from attractor.support.errors import InvalidInputError
+from attractor.support.progress import progress_bar
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.attention_records import Metric

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attractor.errors import TrialStatus
+from attractor.support.errors import TrialStatus
 from attractor.training import loop
 from attractor.training.attention_training import AttentionTraining
 from attractor.training.flow.objective import FlowTrials, GradientFlow
 from attractor.training.flow.records import FlowRecords
 from attractor.training.flow.stepping import Limits
 from attractor.training.measurements import Records
-from attractor.training.trials import Trials
+from attractor.training.programs.trials import Trials
 
 
 def follow(

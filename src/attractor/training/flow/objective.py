@@ -13,14 +13,14 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention import AttentionMatrix, KeyQuery, Parameterization, PromptVector
 from attractor.attention.parameterization import Parameters, attention_layer
-from attractor.errors import TrialStatus
 from attractor.geometry import Frobenius
+from attractor.support.errors import TrialStatus
 from attractor.training.attention_training import AttentionData, AttentionState, AttentionTraining
 from attractor.training.flow.motion import Motion, natural_units
 from attractor.training.flow.records import FlowRecords
 from attractor.training.flow.stepping import Limits, Position, Stepper, starting_positions
 from attractor.training.objective import Objective
-from attractor.training.trials import Trials
+from attractor.training.programs.trials import Trials
 
 _TARGETS = 64  # targets are padded to a multiple, so that few programs are compiled
 _LARGEST_MATRIX = 2500

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from attractor.checks import check_number
-from attractor.errors import InvalidInputError
-from attractor.memory import require_memory_for_list
-from attractor.precision import as_plain
+from attractor.support.checks import check_number
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory_for_list
+from attractor.support.precision import as_plain
 
 _RECORDS = 60
 _DECADES = 6

@@ -14,8 +14,8 @@ import numpy as np
 import optimistix
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attractor.errors import TrialStatus
 from attractor.geometry.jax_decompositions import one_at_a_time
+from attractor.support.errors import TrialStatus
 from attractor.training.flow.motion import Motion
 
 _FIRST_STEP = 0.01

@@ -1,31 +1,34 @@
 """Optimizers: optax transformations that declare their geometry."""
 
-from attractor.first_use import import_on_first_use
-from attractor.training.optimizers._adam import adam
-from attractor.training.optimizers._by_parameter import by_parameter
-from attractor.training.optimizers._composed_descent import composed_spectral_descent
-from attractor.training.optimizers._gradient_descent import (
+from attractor.support.first_use import import_on_first_use
+from attractor.training.optimizers._joined import joined
+from attractor.training.optimizers.algorithms._adam import adam
+from attractor.training.optimizers.algorithms._by_parameter import by_parameter
+from attractor.training.optimizers.algorithms._composed_descent import composed_spectral_descent
+from attractor.training.optimizers.algorithms._gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
 )
-from attractor.training.optimizers._joined import joined
-from attractor.training.optimizers._mirror_descent import mirror_descent, schatten_mirror_descent
-from attractor.training.optimizers._momentum import (
+from attractor.training.optimizers.algorithms._mirror_descent import (
+    mirror_descent,
+    schatten_mirror_descent,
+)
+from attractor.training.optimizers.algorithms._momentum import (
     lion,
     momentum,
     normalized_momentum,
     sign_momentum,
 )
-from attractor.training.optimizers._muon import muon
-from attractor.training.optimizers._steepest_descent import (
+from attractor.training.optimizers.algorithms._muon import muon
+from attractor.training.optimizers.algorithms._steepest_descent import (
     greedy_coordinate_descent,
     sign_descent,
     spectral_descent,
     steepest_descent,
 )
+from attractor.training.optimizers.algorithms.polyak import polyak_step
 from attractor.training.optimizers.newton_schulz import newton_schulz_values
 from attractor.training.optimizers.optimizer import Optimizer, declare
-from attractor.training.optimizers.polyak import polyak_step
 from attractor.training.optimizers.registry import (
     RegisteredOptimizer,
     get_optimizer,

@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, PyTree
 
 from attractor.attention.multi_head import AttentionHeads
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.checks import check_kinds
-from attractor.errors import InvalidInputError
+from attractor.support.checks import check_kinds
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers.optimizer import Optimizer
 
 

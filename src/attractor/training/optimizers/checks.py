@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from attractor.checks import check_number, shown
-from attractor.errors import InvalidInputError
 from attractor.geometry.exponent import checked_exponent
-from attractor.randomness import traced
+from attractor.support.checks import check_number, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import traced
 
 _POSITIVE = {"above": 0, "example": 0.1}
 _SHARE = {"least": 0, "below": 1, "example": 0.9}

@@ -13,12 +13,12 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction
-from attractor.errors import InvalidInputError, PrecisionWarning, warn_caller
 from attractor.geometry import Lp, Schatten
 from attractor.geometry.exponent import positive_power
 from attractor.geometry.jax_decompositions import sum_of_powers
 from attractor.geometry.precision_limits import mirror_limits
-from attractor.training.optimizers._gradient_descent import time_of_unit_step
+from attractor.support.errors import InvalidInputError, PrecisionWarning, warn_caller
+from attractor.training.optimizers.algorithms._gradient_descent import time_of_unit_step
 from attractor.training.optimizers.checks import check_mirror_exponent
 from attractor.training.optimizers.hyperparameters import Number, is_zero
 from attractor.training.optimizers.leaves import as_scaled, log_size, on_matrices, square_sum, unit

@@ -13,8 +13,8 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
-from attractor.errors import InvalidInputError
-from attractor.randomness import traced
+from attractor.support.errors import InvalidInputError
+from attractor.support.randomness import traced
 
 By = Literal["tree", "leaf", "entry"]
 """The parts of a gradient with a scale of their own: all of it, each array, or each entry."""

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.checks import check_choice, check_count, shown, suggest
-from attractor.errors import InvalidInputError
 from attractor.geometry import Spectral
-from attractor.precision import as_float64
+from attractor.support.checks import check_choice, check_count, shown, suggest
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64
 from attractor.training.optimizers.leaves import square_sum, unit
 
 Triple = tuple[float, float, float]

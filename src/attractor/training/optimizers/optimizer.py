@@ -23,11 +23,11 @@ from attractor.attention.scaled import (
     leaf_directions,
     magnitude,
 )
-from attractor.checks import check_choice, check_function, check_kinds, check_text, shown
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
-from attractor.precision import as_plain
-from attractor.settings import with_own_settings
+from attractor.support.checks import check_choice, check_function, check_kinds, check_text, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_plain
+from attractor.support.settings import with_own_settings
 from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
 from attractor.training.optimizers.hyperparameters import (
     Number,

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from attractor.attention.scaled import Scaled
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 Takes = Literal["single", "real", "any"]
 """What the functions of an optimizer are to be given: real numbers, none of whose arrays is empty,

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from attractor.checks import check_text, suggest
-from attractor.errors import InvalidInputError
+from attractor.support.checks import check_text, suggest
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers._joined import joined
 from attractor.training.optimizers.hyperparameters import Numbers
 from attractor.training.optimizers.optimizer import Optimizer

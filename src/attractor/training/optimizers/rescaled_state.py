@@ -14,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
-from attractor.checks import check_choice
 from attractor.geometry import Geometry
+from attractor.support.checks import check_choice
 from attractor.training.optimizers.checks import check_one_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
 from attractor.training.optimizers.hyperparameters import Number

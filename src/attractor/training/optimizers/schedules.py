@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Array, Bool, Float, Int
 
-from attractor.checks import MOST_STEPS, check_number, naming, shown
-from attractor.errors import InvalidInputError
+from attractor.support.checks import MOST_STEPS, check_number, naming, shown
+from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers.checks import BOUNDS, check_one_or_several, refuse_several
 
 if TYPE_CHECKING:

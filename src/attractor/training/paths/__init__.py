@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.first_use import import_on_first_use
+from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.training.paths._local_path import local_path as local_path

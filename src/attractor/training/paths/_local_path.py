@@ -13,14 +13,14 @@ from attractor.attention import Head, Joint, KeyQuery, Loss, Parameterization
 from attractor.attention.excess import check_excess, token_scores
 from attractor.attention.multi_head import one_attention_head
 from attractor.attention.rows import attention_rows
-from attractor.blas import single_blas_thread
-from attractor.checks import check_count, check_share
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius
 from attractor.margin import Solution
-from attractor.precision import as_float64, double_precision
-from attractor.randomness import generator
-from attractor.selection import attended_tokens
+from attractor.margin.selection import attended_tokens
+from attractor.support.blas import single_blas_thread
+from attractor.support.checks import check_count, check_share
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_float64, double_precision
+from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.inputs import Inputs, check_inputs

@@ -11,11 +11,11 @@ from attractor.attention.excess import check_decreasing, check_excess, check_log
 from attractor.attention.heads import is_linear
 from attractor.attention.mixing import measure_mixing
 from attractor.attention.multi_head import one_attention_head
-from attractor.blas import single_blas_thread
-from attractor.checks import check_choice, check_count, shown
-from attractor.errors import InvalidInputError, TiedTokensWarning
 from attractor.geometry import Frobenius, Geometry, get_geometry
-from attractor.selection import Selection, optimal_tokens
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.blas import single_blas_thread
+from attractor.support.checks import check_choice, check_count, shown
+from attractor.support.errors import InvalidInputError, TiedTokensWarning
 from attractor.tokens import Tokens
 from attractor.training import validation
 from attractor.training.inputs import Inputs, check_inputs

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.errors import InvalidInputError
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
+from attractor.support.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Parameterization
-from attractor.checks import check_share, shown
-from attractor.errors import InvalidInputError
 from attractor.geometry import Geometry
-from attractor.memory import require_memory_for_list
-from attractor.precision import LARGEST, as_float64
-from attractor.selection import Selection
+from attractor.margin.selection import Selection
+from attractor.support.checks import check_share, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.memory import require_memory_for_list
+from attractor.support.precision import LARGEST, as_float64
 from attractor.tokens import Tokens
 from attractor.training.paths.balls import ball_of
 

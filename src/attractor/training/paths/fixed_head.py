@@ -17,7 +17,7 @@ from attractor.attention.losses import Loss
 from attractor.attention.mixing import log_excess_of_mixtures
 from attractor.attention.rows import Rows
 from attractor.geometry import Geometry
-from attractor.randomness import traced
+from attractor.support.randomness import traced
 from attractor.training.paths.balls import Ball, BallObjective
 from attractor.training.paths.following import Place, Point, Search
 from attractor.training.paths.minimize import minimize

@@ -17,7 +17,7 @@ from attractor.attention.rows import Rows
 from attractor.attention.scaled import log_norm
 from attractor.attention.softmax import softmax_row
 from attractor.geometry import Geometry
-from attractor.randomness import traced
+from attractor.support.randomness import traced
 
 
 def measure(

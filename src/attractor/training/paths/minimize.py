@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from attractor.randomness import traced
+from attractor.support.randomness import traced
 
 _DENSE = 700
 """Variables up to which the spectrum of the Hessian is affordable at every step."""

@@ -15,14 +15,14 @@ from attractor.attention.excess import TokenScores, token_scores
 from attractor.attention.heads import is_linear
 from attractor.attention.parameterization import attention_layer
 from attractor.attention.rows import Rows, attention_rows
-from attractor.errors import AttractorWarning, TrialStatus
 from attractor.geometry import Geometry
 from attractor.margin import MarginProblem, solve, solve_factorized
-from attractor.precision import double_precision
-from attractor.progress import progress_bar
-from attractor.randomness import generator
-from attractor.selection import Selection, optimal_tokens
-from attractor.threads import in_threads
+from attractor.margin.selection import Selection, optimal_tokens
+from attractor.support.errors import AttractorWarning, TrialStatus
+from attractor.support.precision import double_precision
+from attractor.support.progress import progress_bar
+from attractor.support.randomness import generator
+from attractor.support.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training.inputs import Inputs
 from attractor.training.measurements import Records

@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from attractor.datasets import planted_reviews
 from attractor.models import ClassificationData, Examples, TextTransformerConfig, load_model
+from attractor.models.datasets import planted_reviews
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers import experiment as module
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor.datasets import Images, cifar
 from attractor.models import build_model
+from attractor.models.datasets import Images, cifar
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
 from attractor.papers.mirror_descent.classifiers.experiment import trained
 from attractor.papers.mirror_descent.classifiers.task import Schedule

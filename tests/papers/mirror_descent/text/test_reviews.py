@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.datasets import Reviews, SentimentWords, train_tokenizer
+from attractor.models.datasets import Reviews, SentimentWords, train_tokenizer
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.text import sizes as module
 from attractor.papers.mirror_descent.text.sizes import reviews_task, telling_words

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.datasets import planted_reviews, train_tokenizer
+from attractor.models.datasets import planted_reviews, train_tokenizer
 from attractor.papers.mirror_descent.text.sentences import (
     SENTENCES,
     planted_sentences,
@@ -57,7 +57,7 @@ def test_words_beyond_the_cut_have_no_attention():
 
 def test_telling_words_are_in_the_sentiment_lexicon():
     pytest.importorskip("vaderSentiment")
-    from attractor.datasets import sentiment_words
+    from attractor.models.datasets import sentiment_words
 
     lexicon = sentiment_words(1.0)
     for sentence in SENTENCES:

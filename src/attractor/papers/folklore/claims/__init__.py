@@ -2,7 +2,7 @@
 
 from attractor.files.case import Case
 from attractor.papers.claim import Claims
-from attractor.papers.paper import FOLKLORE
+from attractor.results.paper import FOLKLORE
 
 CLAIMS = Claims(FOLKLORE, Case)
 

@@ -1,10 +1,10 @@
 """Its claims, in the order of the text."""
 
-from attractor.files.head import HeadCase
-from attractor.files.in_context import InContextCase
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims
-from attractor.papers.paper import GAUSSIAN_MIXTURES, IN_CONTEXT_CONVERGENCE, LARGE_PROMPT
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.files.regression import RegressionCase
+from attractor.results.paper import GAUSSIAN_MIXTURES, IN_CONTEXT_CONVERGENCE, LARGE_PROMPT
 
 HEAD_CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 REGRESSION_CLAIMS = Claims(LARGE_PROMPT, RegressionCase)

@@ -8,16 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
-from attractor.papers.large_prompt.data import (
-    Outputs,
-    Queries,
-    fixed_query,
-    line,
-    random_head,
-)
+from attractor.papers.large_prompt.data import Outputs, Queries, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import (
     GAUSSIAN_QUERIES,
     GAUSSIAN_TOKENS,
@@ -25,6 +18,7 @@ from attractor.papers.large_prompt.head_hypotheses import (
     rank_at_most,
 )
 from attractor.papers.large_prompt.quadrature import attended, gaussian_points, standard_points
+from attractor.prompts.files.head import HeadCase, root
 
 _NODES = 40
 _QUERIES = 8

@@ -13,16 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
-from attractor.papers.large_prompt.data import (
-    gaussian_case,
-    line,
-    random_head,
-    without_scores,
-)
+from attractor.papers.large_prompt.data import gaussian_case, line, random_head, without_scores
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
 from attractor.papers.large_prompt.head_hypotheses import (
     CENTERED_QUERIES,
@@ -33,7 +27,8 @@ from attractor.papers.large_prompt.head_hypotheses import (
     UNIT_QUERIES,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import BoundShape, FiniteLengthError, error_exponent
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.finite_length import BoundShape, FiniteLengthError, error_exponent
 
 _ROUNDING = 1e-9
 

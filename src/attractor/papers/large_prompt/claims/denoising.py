@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
@@ -29,7 +28,8 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
-from attractor.prompt.head import AttentionHead
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
 
 _QUERIES = 16
 _LARGEST_DEVIATION = 5.0

@@ -10,7 +10,6 @@ import scipy.optimize
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
@@ -27,6 +26,7 @@ from attractor.papers.large_prompt.denoising_data import (
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters
 from attractor.papers.large_prompt.quadrature import Points, cluster_points
 from attractor.papers.once import once_a_case
+from attractor.prompts.files.head import HeadCase
 
 _STARTS = 4
 _NODES = {1: 24, 2: 24, 3: 10}

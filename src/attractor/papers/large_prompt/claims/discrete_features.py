@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.once import once_a_case
-from attractor.prompt.measures.empirical import Empirical
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.measures.empirical import Empirical
 
 _QUERIES = 4
 _LENGTH = 4096

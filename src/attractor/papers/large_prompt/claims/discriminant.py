@@ -9,7 +9,6 @@ import scipy.optimize
 from jaxtyping import Float
 from scipy.special import expit
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.data import Queries
@@ -21,14 +20,11 @@ from attractor.papers.large_prompt.discriminant import (
     classes,
     risk,
 )
-from attractor.papers.large_prompt.mixture_data import (
-    CLASSES,
-    FEW_DIMENSIONS,
-    two_classes,
-)
+from attractor.papers.large_prompt.mixture_data import CLASSES, FEW_DIMENSIONS, two_classes
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
 from attractor.papers.once import once_a_case
-from attractor.prompt.head import AttentionHead
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.head import AttentionHead
 
 Parameters = Float[np.ndarray, "parameter"]
 """``w``, ``b``, ``r`` and ``s`` of a score in a row."""

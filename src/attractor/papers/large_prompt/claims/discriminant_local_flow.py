@@ -6,15 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.claims.discriminant_saddles import NOT_OPPOSITE, Parameters
-from attractor.papers.large_prompt.discriminant import (
-    Classes,
-    bayes_risk,
-    classes,
-)
+from attractor.papers.large_prompt.discriminant import Classes, bayes_risk, classes
 from attractor.papers.large_prompt.discriminant_head import (
     bayes_matrices,
     head_flow,
@@ -22,6 +17,7 @@ from attractor.papers.large_prompt.discriminant_head import (
     head_risk,
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
+from attractor.prompts.files.head import HeadCase
 
 _STARTS = 2
 _OFF = 0.1

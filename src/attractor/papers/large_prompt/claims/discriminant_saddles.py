@@ -8,17 +8,10 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
-from attractor.papers.large_prompt.discriminant import (
-    Classes,
-    Effective,
-    bayes_risk,
-    classes,
-    risk,
-)
+from attractor.papers.large_prompt.discriminant import Classes, Effective, bayes_risk, classes, risk
 from attractor.papers.large_prompt.discriminant_head import (
     LEAST_SUM,
     Matrices,
@@ -27,6 +20,7 @@ from attractor.papers.large_prompt.discriminant_head import (
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
 from attractor.papers.once import once_a_case
+from attractor.prompts.files.head import HeadCase
 
 Parameters = Float[np.ndarray, "parameter"]
 """Matrices of a head in a row."""

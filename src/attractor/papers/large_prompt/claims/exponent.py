@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head
@@ -28,8 +27,9 @@ from attractor.papers.large_prompt.head_hypotheses import (
     case_exponent,
     horizon_at_most,
 )
-from attractor.papers.paper import TOKEN_SAMPLE_COMPLEXITY
-from attractor.prompt.finite_length import error_exponent, error_of_output
+from attractor.prompts.files.head import HeadCase, root
+from attractor.prompts.finite_length import error_exponent, error_of_output
+from attractor.results.paper import TOKEN_SAMPLE_COMPLEXITY
 
 _TOKEN_SAMPLE_COMPLEXITY = Claims(TOKEN_SAMPLE_COMPLEXITY, HeadCase, "large-prompt")
 

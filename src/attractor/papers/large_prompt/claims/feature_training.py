@@ -7,7 +7,6 @@ import scipy.integrate
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
@@ -15,6 +14,7 @@ from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.once import once_a_case
+from attractor.prompts.files.head import HeadCase
 
 _END = 1e8
 RECORDED = np.concatenate([[0.0], np.geomspace(1e-2, _END, 300)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy
@@ -16,12 +15,16 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.regression._opposite_heads import small_score_optimum
-from attractor.prompt.regression._softmax_optimum import SoftmaxOptimum, opposite_heads_optimum
-from attractor.prompt.regression._softmax_risk import softmax_risk
-from attractor.prompt.regression.isotropic_flow import isotropic_optimum
-from attractor.prompt.regression.linear_attention import linear_attention_optimum
-from attractor.prompt.regression.ridge import ridge_risk
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.flows.isotropic_flow import isotropic_optimum
+from attractor.prompts.regression.risks._opposite_heads import small_score_optimum
+from attractor.prompts.regression.risks._softmax_optimum import (
+    SoftmaxOptimum,
+    opposite_heads_optimum,
+)
+from attractor.prompts.regression.risks._softmax_risk import softmax_risk
+from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum
+from attractor.prompts.regression.risks.ridge import ridge_risk
 
 _SAMPLES = 4000
 _ERRORS = 4.5

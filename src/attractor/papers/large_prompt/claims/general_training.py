@@ -7,7 +7,6 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.in_context import InContextCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import IN_CONTEXT_CLAIMS
 from attractor.papers.large_prompt.in_context_data import FAMILIES, family
@@ -23,9 +22,10 @@ from attractor.papers.large_prompt.in_context_hypotheses import (
     transfer,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.head import AttentionHead
-from attractor.prompt.in_context.assumption import DECAY_INDEX, tail_of
-from attractor.prompt.in_context.training import gradient_flow, initial_head
+from attractor.prompts.files.in_context import InContextCase
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.in_context.assumption import DECAY_INDEX, tail_of
+from attractor.prompts.in_context.training import gradient_flow, initial_head
 
 _LEVEL, _END = 2.576, 3.0
 _LARGEST_SIGMA = 4.0

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.large_prompt.data import fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
-from attractor.papers.paper import TOKEN_SAMPLE_COMPLEXITY
-from attractor.prompt.finite_length import error_of_output
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.finite_length import error_of_output
+from attractor.results.paper import TOKEN_SAMPLE_COMPLEXITY
 
 _QUERIES = 4
 _DEVIATION = 16.0

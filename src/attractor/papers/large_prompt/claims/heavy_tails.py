@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.data import gaussian_case
@@ -31,9 +30,10 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     rounding,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import averaged_error_of_output, error_exponent
-from attractor.prompt.regression._leading_order import leading_order
-from attractor.prompt.regression._trained_limit import trained_limit
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.finite_length import averaged_error_of_output, error_exponent
+from attractor.prompts.regression.flows._trained_limit import trained_limit
+from attractor.prompts.regression.risks._leading_order import leading_order
 
 _TOLERANCE = 1e-9
 _LIMIT = np.array([1e12, 1e36])

@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import posterior_mean
-from attractor.papers.large_prompt.denoising_data import (
-    DENOISING,
-    noisy_points,
-    variances,
-)
+from attractor.papers.large_prompt.denoising_data import DENOISING, noisy_points, variances
 from attractor.papers.large_prompt.mixture_data import clusters
 from attractor.papers.once import once_a_case
+from attractor.prompts.files.head import HeadCase
 
 _STARTS = 16
 _STEPS = 2000

@@ -7,18 +7,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Claims, Comparison, Measurement
-from attractor.papers.large_prompt.regression_data import (
-    correlated,
-    random_task,
-    unequal,
-)
-from attractor.papers.large_prompt.regression_flows import (
-    balanced_head,
-    off_balanced,
-    time_to_rest,
-)
+from attractor.papers.large_prompt.regression_data import correlated, random_task, unequal
+from attractor.papers.large_prompt.regression_flows import balanced_head, off_balanced, time_to_rest
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     LONG_TRAINING,
@@ -26,14 +17,15 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     QUERIES_EVERYWHERE,
 )
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
-from attractor.prompt.regression._infinite_flow import linear_attention_flow
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.linear_attention import (
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.flows._infinite_flow import linear_attention_flow
+from attractor.prompts.regression.risks.linear_attention import (
     linear_attention_optimum,
     linear_attention_risk,
     linear_attention_test_error,
 )
+from attractor.results.paper import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 
 _PRECONDITIONED_DESCENT = Claims(PRECONDITIONED_DESCENT, RegressionCase, "large-prompt")
 _TRAINED_LINEAR_MODELS = Claims(TRAINED_LINEAR_MODELS, RegressionCase, "large-prompt")

@@ -8,18 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries
 from attractor.papers.large_prompt.denoising_data import noisy_points
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
-from attractor.papers.large_prompt.mixture_data import (
-    FEW_DIMENSIONS,
-    clusters,
-    random_mixture,
-)
+from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters, random_mixture
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
+from attractor.prompts.files.head import HeadCase
 
 _NODES = 40
 _TINY = float(np.finfo(np.float64).tiny)

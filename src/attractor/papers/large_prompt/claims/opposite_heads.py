@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.papers.once import once_a_case
-from attractor.prompt.regression._opposite_heads import small_score_optimum, small_score_risk
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.linear_attention import linear_attention_risk
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.risks._opposite_heads import small_score_optimum, small_score_risk
+from attractor.prompts.regression.risks.linear_attention import linear_attention_risk
 
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)
 

@@ -7,15 +7,10 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, unequal
-from attractor.papers.large_prompt.regression_flows import (
-    finite_flow,
-    fixed_value_flow,
-    limit_flow,
-)
+from attractor.papers.large_prompt.regression_flows import finite_flow, fixed_value_flow, limit_flow
 from attractor.papers.large_prompt.regression_hypotheses import (
     BALANCED,
     FOLLOWED,
@@ -29,7 +24,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
     unqueried,
 )
-from attractor.prompt.regression._trained_limit import finite_prompt_limit, trained_limit
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit, trained_limit
 
 _LONGEST = 1_000_000
 _TARGET = 0.18

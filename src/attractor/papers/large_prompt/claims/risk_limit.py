@@ -10,7 +10,6 @@ import scipy.stats
 from jaxtyping import Float
 from scipy.interpolate import make_interp_spline
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
@@ -27,11 +26,12 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_TOKENS,
 )
 from attractor.papers.once import once_a_case
-from attractor.prompt.finite_length import prompt_moments
-from attractor.prompt.regression._leading_order import leading_order
-from attractor.prompt.regression._trained_limit import finite_prompt_limit
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.isotropic_flow import IsotropicFlow, isotropic_finite_flow
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit
+from attractor.prompts.regression.flows.isotropic_flow import IsotropicFlow, isotropic_finite_flow
+from attractor.prompts.regression.risks._leading_order import leading_order
 
 _START = (BALANCED, SMALL_START)
 _LONG = (65_536, 1_000_000)

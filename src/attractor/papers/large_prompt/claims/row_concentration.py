@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.data import logarithmic_gaps, sampled_head
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import CRITICAL_TEMPERATURE
-from attractor.prompt.concentration import row_concentration
-from attractor.prompt.measures.empirical import Empirical
+from attractor.prompts.concentration import row_concentration
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.measures.empirical import Empirical
+from attractor.results.paper import CRITICAL_TEMPERATURE
 
 _QUERIES = 64
 _ABOVE = (1.25, 1.5, 1.75)

@@ -8,16 +8,12 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase, root
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import Queries, fixed_query, line, random_head
 from attractor.papers.large_prompt.head_hypotheses import GAUSSIAN_TOKENS
-from attractor.prompt.finite_length import (
-    finite_length_error,
-    mean_output,
-    monte_carlo_error,
-)
+from attractor.prompts.files.head import HeadCase, root
+from attractor.prompts.finite_length import finite_length_error, mean_output, monte_carlo_error
 
 _LENGTH = 1e12
 _QUERIES = 6

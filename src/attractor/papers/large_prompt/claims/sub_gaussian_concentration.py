@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.head import HeadCase
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
@@ -26,8 +25,9 @@ from attractor.papers.large_prompt.sub_gaussian import (
     scale,
     signs_without_scores,
 )
-from attractor.prompt.finite_length import BoundShape
-from attractor.prompt.finite_length.bounds import Error
+from attractor.prompts.files.head import HeadCase
+from attractor.prompts.finite_length import BoundShape
+from attractor.prompts.finite_length.bounds import Error
 
 _ROUNDING = 1e-9
 _ASSUMING = (
@@ -46,7 +46,7 @@ _TOKENS_ON_LINE = Assumption[HeadCase](
 _NOTE = (
     "c1 and c2 = min(1/16, 1/(32 u^2)), u the norm of U, are those of a proof that holds for every "
     "sub-Gaussian law, from the dimensions, the norms of U and V and the moments of Assumption 3.3 "
-    "as the law has them (attractor.prompt.finite_length.ConcentrationBounds); the paper says that "
+    "as the law has them (attractor.prompts.finite_length.ConcentrationBounds); the paper says that "
     "some exist. Where sigma is 1 exact errors of one token are within a factor of 10 of the "
     "repaired bound; sigma^6 is loose beyond. Long prompts of bounded queries have errors like "
     "1/L, which the shape L^(-c2) does not follow"

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Contrast, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import (
@@ -29,9 +28,10 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     rounding,
     unqueried,
 )
-from attractor.prompt.regression._trained_limit import initial_scale_bounds, trained_limit
-from attractor.prompt.regression.blocks import Blocks
-from attractor.prompt.regression.isotropic_flow import isotropic_finite_flow
+from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds, trained_limit
+from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _TIME = 3.0
 _TOLERANCE = 1e-10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.regression import RegressionCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent
@@ -16,6 +15,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     FOLLOWED,
     SMALL_START,
 )
+from attractor.prompts.files.regression import RegressionCase
 
 _LENGTHS = (2**24, 2**32)
 _ERROR = 1e-9

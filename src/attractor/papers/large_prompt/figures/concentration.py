@@ -16,10 +16,10 @@ from attractor.papers.large_prompt.regimes import (
     random_head,
     softmax_mean,
 )
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import SERIES, panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.prompt.finite_length import averaged_error_of_output, finite_length_error
+from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.prompts.finite_length import averaged_error_of_output, finite_length_error
+from attractor.results.paper import LARGE_PROMPT
 
 _QUANTITIES = ("output", "gradient in U", "gradient in V")
 _QUERIES = 36

@@ -7,17 +7,17 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, SERIES, panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASH_DOT_DOTTED, DASHED
-from attractor.prompt.regression import (
+from attractor.plots.style._style import COLORS, SERIES, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DASH_DOT_DOTTED, DASHED
+from attractor.prompts.regression import (
     RegressionTask,
     infinite_flow,
     initial_scale_bounds,
     kac_murdock_szego,
     trained_limit,
 )
+from attractor.results.paper import LARGE_PROMPT
 
 _SCALES = (0.05, 0.2, 0.41, 2.0, 5.0)
 _LOOKS = (*SERIES, {"color": COLORS["sky"], "linestyle": DASH_DOT_DOTTED})

@@ -17,10 +17,10 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     risk_gradient,
 )
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import SERIES, panels_on_page
 from attractor.plots.bands import band
-from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.results.paper import LARGE_PROMPT
 
 _STEPS, _RATE, _PROMPTS = 8, 0.12, 96
 _LENGTHS = (16, 128, 1024)

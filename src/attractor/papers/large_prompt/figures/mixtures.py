@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
-from attractor.papers.paper import GAUSSIAN_MIXTURES
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE, SERIES
-from attractor.plots.pairs import panel_letters
-from attractor.plots.roles import DASHED, DOTTED
-from attractor.prompt.measures import Gaussian, Mixture
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE, SERIES
+from attractor.plots.style.pairs import panel_letters
+from attractor.plots.style.roles import DASHED, DOTTED
+from attractor.prompts.measures import Gaussian, Mixture
+from attractor.results.paper import GAUSSIAN_MIXTURES
 
 _SEPARATIONS = (0.0, 0.5, 0.8, 0.98)
 """Half the distance of the clusters, where the variance of the tokens is one."""

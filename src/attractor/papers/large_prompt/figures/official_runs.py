@@ -9,21 +9,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.errors import InvalidInputError
-from attractor.papers.figure import (
-    Figures,
-    Readings,
-    Request,
-    at_least,
-    at_most,
-    by_size,
-    close_to,
-)
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import COLORS, panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
-from attractor.prompt.regression import (
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, close_to
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
+from attractor.prompts.regression import (
     InContextRuns,
     RegressionTask,
     linear_attention_optimum,
@@ -31,12 +21,14 @@ from attractor.prompt.regression import (
     small_score_optimum,
     softmax_optimum,
 )
-from attractor.prompt.regression.runs import (
+from attractor.prompts.regression.runs import (
     OFFICIAL_LENGTHS,
     OFFICIAL_SEED,
     official_experiment,
     run_name,
 )
+from attractor.results.paper import LARGE_PROMPT
+from attractor.support.errors import InvalidInputError
 from attractor.training import adam
 
 PATHS = {"as run": True, "as intended": False}

@@ -18,12 +18,12 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     softmax_mean,
 )
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import SERIES, panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DOTTED
-from attractor.prompt.finite_length import averaged_error_of_output
-from attractor.prompt.regression import leading_order_without_labels
+from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DOTTED
+from attractor.prompts.finite_length import averaged_error_of_output
+from attractor.prompts.regression import leading_order_without_labels
+from attractor.results.paper import LARGE_PROMPT
 
 _LENGTHS = (16, 64, 256, 1024, 4096)
 _ELSEWHERE = {

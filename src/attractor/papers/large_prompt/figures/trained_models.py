@@ -19,11 +19,11 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     risk_gradient,
 )
-from attractor.papers.paper import LARGE_PROMPT
-from attractor.plots._style import SERIES, panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.precision import double_precision
-from attractor.prompt.finite_length import ErrorTable, error_table
+from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.prompts.finite_length import ErrorTable, error_table
+from attractor.results.paper import LARGE_PROMPT
+from attractor.support.precision import double_precision
 
 _LENGTHS = (16, 64, 256, 1024)
 _STEPS, _BATCH, _RATE = 220, 24, 0.025

@@ -18,7 +18,7 @@ from attractor.papers.max_margin.data import random_prompt_data, three_sequences
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import steps_to_converge, trained
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

@@ -24,8 +24,8 @@ from attractor.papers.max_margin.data import (
     trapped_sequence,
 )
 from attractor.papers.measurements.directions import distance_from, from_anywhere
-from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

@@ -8,8 +8,8 @@ from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims._one_token_fewer import contrast_with_one_token_fewer
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.paths import distance_of_path, path
-from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

@@ -30,7 +30,7 @@ from attractor.papers.joint_hypotheses import (
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.paths import RADII, end_of_path, path
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

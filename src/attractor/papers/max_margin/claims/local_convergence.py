@@ -23,7 +23,7 @@ from attractor.papers.measurements.directions import (
     steps_to_converge,
     until_converged,
 )
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)

@@ -21,7 +21,7 @@ from attractor.papers.max_margin.claims.local_convergence import every_locally_o
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data
 from attractor.papers.measurements.attended import choosing
 from attractor.papers.measurements.near_misses import turned
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import local_path
 
 CLAIMS = Claims(MAX_MARGIN, Case)

@@ -10,7 +10,7 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.directions import step_length
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, train
 

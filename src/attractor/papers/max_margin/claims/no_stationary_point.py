@@ -22,8 +22,8 @@ from attractor.papers.max_margin.data import (
 )
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
-from attractor.papers.paper import MAX_MARGIN
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.analysis.excess_loss import log_excess_loss
+from attractor.analysis.losses.excess_loss import log_excess_loss
 from attractor.attention import get_loss
 from attractor.files.case import Case
+from attractor.margin.selection import Selection
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, SCORES_DIFFER, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.data import (
@@ -20,8 +21,7 @@ from attractor.papers.max_margin.data import (
 from attractor.papers.measurements.attended import scores_at
 from attractor.papers.measurements.gradients import along, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
-from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

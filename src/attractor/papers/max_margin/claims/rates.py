@@ -15,7 +15,7 @@ from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, NORMALIZED_STEPS, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data, three_sequences
 from attractor.papers.measurements.directions import step_length, trained
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
 

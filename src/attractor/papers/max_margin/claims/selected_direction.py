@@ -9,7 +9,8 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import Solution, check_local_optimality, solve, tie_classes
-from attractor.margin.alternatives import problem_against_outsiders
+from attractor.margin.selection import Selection
+from attractor.margin.selections.alternatives import problem_against_outsiders
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import GRADIENT_DESCENT, SCORES_DIFFER, trains
 from attractor.papers.max_margin.data import (
@@ -27,8 +28,7 @@ from attractor.papers.measurements.directions import (
     second_half,
 )
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
-from attractor.papers.paper import MAX_MARGIN
-from attractor.selection import Selection
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import Trajectory
 
 CLAIMS = Claims(MAX_MARGIN, Case)

@@ -14,7 +14,7 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.measurements.paths import distance_of_path, path
-from attractor.papers.paper import MAX_MARGIN
+from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

@@ -8,21 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.geometry._lengths import cosines
-from attractor.papers.figure import (
-    Artifact,
-    Figures,
-    Readings,
-    Request,
-    at_least,
-    by_size,
-    stacked,
-)
+from attractor.margin.selection import Selection
+from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, by_size, stacked
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.selection import Selection
+from attractor.plots.style._style import panels_on_page
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent
 
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)

@@ -20,11 +20,11 @@ from attractor.papers.figure import (
 )
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._figure import Figure
-from attractor.plots._style import PAGE, panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.roles import line_style
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PAGE, panels_on_page
+from attractor.plots.style.roles import line_style
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent
 
 PROMPT, HEAD = np.array([0.0, -1.0]), np.array([-1.0, 0.0])

@@ -10,11 +10,11 @@ from attractor.geometry._lengths import cosines
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, kernels
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._figure import Figure
-from attractor.plots._style import PAGE
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import ordered_line_styles
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PAGE
+from attractor.plots.style.roles import ordered_line_styles
+from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train
 

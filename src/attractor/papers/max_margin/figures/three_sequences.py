@@ -19,10 +19,10 @@ from attractor.papers.figure import (
 )
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.roles import line_style
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.roles import line_style
+from attractor.results.paper import MAX_MARGIN
 from attractor.training import gradient_descent, normalized_gradient_descent
 
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)

@@ -15,7 +15,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from attractor.analysis.sparsity import effective_support
-from attractor.datasets import Images
 from attractor.models import (
     ClassifierTrajectory,
     Examples,
@@ -23,19 +22,15 @@ from attractor.models import (
     head_matrices,
     train_classifier,
 )
+from attractor.models.datasets import Images
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.images.task import (
-    COLORED,
-    ImageTask,
-    image_task,
-    images_of,
-)
-from attractor.papers.paper import MAX_MARGIN
-from attractor.plots._figure import Figure
-from attractor.plots._style import PAGE
-from attractor.plots.pairs import panel_letters
-from attractor.plots.roles import ordered_line_styles
+from attractor.papers.mirror_descent.images.task import COLORED, ImageTask, image_task, images_of
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PAGE
+from attractor.plots.style.pairs import panel_letters
+from attractor.plots.style.roles import ordered_line_styles
+from attractor.results.paper import MAX_MARGIN
 
 _SHADES = ScalarMappable(Normalize(0, 6.0), "viridis")
 """Colors of multiples of uniform attention."""

@@ -7,11 +7,11 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Lp
 from attractor.margin import check_local_optimality
+from attractor.margin.selection import Selection
 from attractor.papers.claim import Measurement
 from attractor.papers.measurements.attended import choosing, keeping
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.training import length, steps_known
-from attractor.selection import Selection
 
 P_3 = "mirror descent:p=3,learning_rate=5"
 """With p = 3 norms grow like the square root of the steps, and longer ones are small still."""

@@ -14,7 +14,7 @@ from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MIRROR_DESCENT as PAPER
+from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.case import Case
+from attractor.margin.selection import Selection
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.measurements.attended import attended, keeping, scores_at
@@ -22,8 +23,7 @@ from attractor.papers.mirror_descent.training import (
     steps_known,
 )
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MIRROR_DESCENT as PAPER
-from attractor.selection import Selection
+from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")

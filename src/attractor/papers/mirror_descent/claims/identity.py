@@ -12,7 +12,7 @@ from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
-from attractor.papers.paper import MIRROR_DESCENT as PAPER
+from attractor.results.paper import MIRROR_DESCENT as PAPER
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")
 

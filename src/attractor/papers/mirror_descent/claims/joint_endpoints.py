@@ -11,11 +11,8 @@ from jaxtyping import Float
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.files.case import Case
-from attractor.margin import (
-    RateRatioDirection,
-    label_support,
-    rate_ratio_direction,
-)
+from attractor.margin import RateRatioDirection, label_support, rate_ratio_direction
+from attractor.margin.selection import Selection
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
@@ -28,8 +25,7 @@ from attractor.papers.mirror_descent.claims.joint_path import label_solution, re
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import normal_starts, steps_known
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import MIRROR_DESCENT as PAPER
-from attractor.selection import Selection
+from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.tokens import Tokens
 from attractor.training import mirror_descent, train
 

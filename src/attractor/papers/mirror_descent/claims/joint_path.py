@@ -19,6 +19,7 @@ from attractor.margin import (
     relaxed_problem,
     solve,
 )
+from attractor.margin.selection import Selection
 from attractor.papers import joint_hypotheses
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import better_mixture, labeled
@@ -31,8 +32,7 @@ from attractor.papers.mirror_descent.claims._examples import another_norm, with_
 from attractor.papers.mirror_descent.data import two_sequences
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
-from attractor.papers.paper import MIRROR_DESCENT as PAPER
-from attractor.selection import Selection
+from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.training import Trajectory
 
 CLAIMS = Claims(PAPER, Case, "mirror-descent")

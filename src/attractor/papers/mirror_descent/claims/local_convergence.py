@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
+from attractor.margin.selection import Selection
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.mirror_descent.claims._examples import (
     another_norm,
@@ -20,8 +21,7 @@ from attractor.papers.mirror_descent.training import (
     starts_at,
     steps_known,
 )
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.selection import Selection
+from attractor.results.paper import MIRROR_DESCENT
 
 CLAIMS = Claims(MIRROR_DESCENT, Case)
 

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.analysis.rates import Rate, fit_rate
-from attractor.errors import TrialStatus
 from attractor.files.case import Case
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.measurements.attended import attended
@@ -24,7 +23,8 @@ from attractor.papers.mirror_descent.training import (
     run,
     steps_known,
 )
-from attractor.papers.paper import MIRROR_DESCENT
+from attractor.results.paper import MIRROR_DESCENT
+from attractor.support.errors import TrialStatus
 
 CLAIMS = Claims(MIRROR_DESCENT, Case)
 

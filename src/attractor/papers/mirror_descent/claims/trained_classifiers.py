@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import xarray as xr
 
-from attractor.files.classifiers import ClassifierCase
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Claims, Comparison, Contrast
 from attractor.papers.figure import Request
+from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.mirror_descent.classifiers.contest import Contest, Order, Quantity
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.hypotheses import (
@@ -23,7 +23,7 @@ from attractor.papers.mirror_descent.classifiers.hypotheses import (
 )
 from attractor.papers.mirror_descent.classifiers.weights import MATRICES
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
-from attractor.papers.paper import MIRROR_DESCENT
+from attractor.results.paper import MIRROR_DESCENT
 
 CLAIMS = Claims(MIRROR_DESCENT, ClassifierCase)
 

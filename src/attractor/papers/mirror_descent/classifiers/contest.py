@@ -11,10 +11,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from attractor.errors import TrialStatus
-from attractor.files.classifiers import ClassifierCase
 from attractor.papers.claim import Measurement
+from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.mirror_descent.classifiers.readings import interval
+from attractor.support.errors import TrialStatus
 
 _ERRORS = 3
 """Standard errors above chance from which on a model has learned; chance gets there in 1 of 700."""

@@ -23,8 +23,8 @@ from attractor.papers.drawing import read_data
 from attractor.papers.figure import Request, stacked
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
-from attractor.storage import save_netcdf
-from attractor.threads import in_threads
+from attractor.support.storage import save_netcdf
+from attractor.support.threads import in_threads
 from attractor.version import __version__
 
 _TIE = 1e-4

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attractor.papers.mirror_descent.classifiers.readings import interval
-from attractor.plots._style import COLORS
-from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import DOTTED
+from attractor.plots.style._style import COLORS
+from attractor.plots.style.pairs import shared_legend
+from attractor.plots.style.roles import DOTTED
 
 STYLES = {
     "p = 1.1": (COLORS["blue"], "o", "-"),

@@ -11,12 +11,12 @@ from jaxtyping import Float
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
+from attractor.margin.selection import Selection, optimal_tokens
 from attractor.papers.figure import Request
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, normal_weights, random_data_sets
 from attractor.papers.mirror_descent.figures._protocols import Protocol, trained
-from attractor.selection import Selection, optimal_tokens
-from attractor.threads import in_threads
+from attractor.support.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
 

@@ -18,9 +18,9 @@ from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.papers.mirror_descent.classifiers.styles import in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.results.paper import MIRROR_DESCENT
 
 _EXPONENTS = ["p = 1.1", "p = 2", "p = 3"]
 _TEXTS = {

@@ -13,9 +13,9 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import compared_with_solutions
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import COLORS, panels_on_page
-from attractor.plots.roles import line_style, role_of, tint
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.roles import line_style, role_of, tint
+from attractor.results.paper import MIRROR_DESCENT
 
 _BAND = (0.1, 0.9)
 _FLOOR = {1.75: 2e-3, 2.0: 4e-3, 3.0: 6e-3}

@@ -14,10 +14,10 @@ from attractor.papers.mirror_descent.figures._random_data import (
     compared_with_solutions,
     limits_of_optimal_tokens,
 )
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import role_of
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.roles import role_of
+from attractor.results.paper import MIRROR_DESCENT
 
 LIMIT = "limit: solution against solution"
 OWN_TOKENS = "exact, tokens of the run itself"

@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from attractor.attention import LinearHead
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import optimal_tokens
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.roles import role_of
-from attractor.selection import optimal_tokens
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.roles import role_of
+from attractor.results.paper import MIRROR_DESCENT
 
 ENTRIES = ((1, 2), (3, 4))
 """The entries drawn, counted from zero."""

@@ -20,10 +20,10 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     rates_panel,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._figure import Figure
-from attractor.plots._style import PAGE
-from attractor.plots.pairs import panel_letters
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import PAGE
+from attractor.plots.style.pairs import panel_letters
+from attractor.results.paper import MIRROR_DESCENT
 
 _PUBLISHED = "as_published_accuracy"
 _BY_MODEL = "accuracy_by_model"

@@ -12,11 +12,11 @@ from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASHED
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DASHED
+from attractor.results.paper import MIRROR_DESCENT
 
 
 def _compute(request: Request) -> xr.Dataset:

@@ -19,9 +19,9 @@ from attractor.papers.mirror_descent.classifiers.styles import (
 )
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import panel_letters
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.pairs import panel_letters
+from attractor.results.paper import MIRROR_DESCENT
 
 _KEPT = (
     "validation_accuracy", "test_accuracy", "best_epoch", "status", "tried_rate", "tried_accuracy",

@@ -16,9 +16,9 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     weights_panel,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.papers.paper import MIRROR_DESCENT
-from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import panel_letters
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.pairs import panel_letters
+from attractor.results.paper import MIRROR_DESCENT
 
 
 def _compute(request: Request) -> xr.Dataset:

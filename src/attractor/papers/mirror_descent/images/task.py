@@ -11,7 +11,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float32, UInt8
 
-from attractor.datasets import (
+from attractor.models import (
+    ClassificationData,
+    Examples,
+    VisionTransformer,
+    VisionTransformerConfig,
+)
+from attractor.models.datasets import (
     Images,
     augment_images,
     channel_statistics,
@@ -19,12 +25,6 @@ from attractor.datasets import (
     normalize_images,
     resize_images,
     split_images,
-)
-from attractor.models import (
-    ClassificationData,
-    Examples,
-    VisionTransformer,
-    VisionTransformerConfig,
 )
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
 from attractor.papers.mirror_descent.classifiers.weights import measure_weights

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.datasets import PlantedReviews, TextTokenizer
-from attractor.datasets._planted_reviews import FIRST, PADDING
+from attractor.models.datasets import PlantedReviews, TextTokenizer
+from attractor.models.datasets._planted_reviews import FIRST, PADDING
 
 SENTENCES = (
     "the music is +wonderful",

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from attractor.datasets import (
+from attractor.models import ClassificationData, Examples, TextTransformerConfig
+from attractor.models.datasets import (
     Reviews,
     SentimentWords,
     TextTokenizer,
@@ -21,13 +22,12 @@ from attractor.datasets import (
     split_reviews,
     train_tokenizer,
 )
-from attractor.errors import InvalidInputError
-from attractor.models import ClassificationData, Examples, TextTransformerConfig
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.text.sentences import tokenized_sentences
 from attractor.papers.mirror_descent.text.task import TextTask, planted_task
+from attractor.support.errors import InvalidInputError
 
 _FOUR = ("p = 1.1", "p = 2", "p = 3", "Adam")
 

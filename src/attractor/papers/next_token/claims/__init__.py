@@ -1,8 +1,8 @@
 """Its claims, in the order of the text."""
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Claims
-from attractor.papers.paper import (
+from attractor.results.paper import (
     ASSOCIATIVE_MEMORY,
     LINEAR_NEXT_TOKEN,
     MECHANICS,

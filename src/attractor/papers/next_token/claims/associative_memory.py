@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
-from attractor.geometry import Frobenius, Geometry, Spectral
-from attractor.margin import solve
-from attractor.next_token.linear import (
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import (
     EmbeddedContexts,
     LinearTrajectory,
     decoder_problem,
     train_linear,
 )
+from attractor.geometry import Frobenius, Geometry, Spectral
+from attractor.margin import solve
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import MEMORY_CLAIMS
 from attractor.papers.next_token.conflicting_data import FEW_CONTEXTS

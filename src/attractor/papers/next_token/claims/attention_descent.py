@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax, softmax
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.next_token.claims import CLAIMS

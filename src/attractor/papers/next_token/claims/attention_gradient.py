@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.special import softmax
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import explains
-from attractor.precision import double_precision
+from attractor.support.precision import double_precision
 
 _GAP = 2.0
 _PAIRS = 10

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
-from attractor.papers.next_token.claims.optimal_attention import (
-    published_rate,
-    rate_contrast,
-)
+from attractor.papers.next_token.claims.optimal_attention import published_rate, rate_contrast
 from attractor.papers.next_token.data import realizable
 from attractor.papers.next_token.training import (
     feed_forward_solution,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token.two_stage_measures import direction_distance
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.corpus_hypotheses import (
     CHOICE,
@@ -24,12 +24,7 @@ from attractor.papers.next_token.claims._published_bounds import (
     norm_contrast,
 )
 from attractor.papers.next_token.claims.closed_form import raised_alone
-from attractor.papers.next_token.data import (
-    grammar,
-    missing_relations,
-    random_orders,
-    rolled_out,
-)
+from attractor.papers.next_token.data import grammar, missing_relations, random_orders, rolled_out
 from attractor.papers.next_token.training import (
     attention_solution,
     attention_weights,

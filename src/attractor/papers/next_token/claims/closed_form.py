@@ -7,18 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token.problems import complete_orders_solution
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.problems import complete_orders_solution
 from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
 from attractor.papers.next_token.claims import CLAIMS
-from attractor.papers.next_token.data import (
-    grammar,
-    missing_relations,
-    random_orders,
-    rolled_out,
-)
+from attractor.papers.next_token.data import grammar, missing_relations, random_orders, rolled_out
 from attractor.papers.next_token.training import attention_solution
 
 _ASSUMPTIONS = (REALIZABLE, ORTHONORMAL, CHOICE)

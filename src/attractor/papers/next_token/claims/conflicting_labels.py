@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import Head
-from attractor.files.corpus import CorpusCase
-from attractor.next_token.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
-from attractor.next_token.mechanics._ball_path import BallPath, ball_path
-from attractor.next_token.mechanics.convexity import chord_test
-from attractor.next_token.two_stage_measures import direction_distance
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
+from attractor.corpora.mechanics._ball_path import BallPath, ball_path
+from attractor.corpora.mechanics.convexity import chord_test
+from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import MECHANICS_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
@@ -27,7 +27,7 @@ from attractor.papers.next_token.conflicting_data import (
 )
 from attractor.papers.next_token.decades import DECADES, last_decade
 from attractor.papers.once import once_a_case
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 from attractor.training import (
     Optimizer,

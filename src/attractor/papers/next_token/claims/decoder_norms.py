@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import LinearTrajectory, decoder_problem, train_linear
 from attractor.geometry import Frobenius, Geometry, Lp, Spectral
 from attractor.margin import Solution, solve
-from attractor.next_token.linear import LinearTrajectory, decoder_problem, train_linear
 from attractor.papers.claim import Claim, Measurement
 from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.papers.measurements.margin_ratios import beside_another_norm

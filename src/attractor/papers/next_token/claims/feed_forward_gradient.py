@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE
 from attractor.papers.measurements.near_misses import turned
@@ -18,7 +18,7 @@ from attractor.papers.next_token.training import (
     first_stage,
     with_collocation,
 )
-from attractor.randomness import generator
+from attractor.support.randomness import generator
 
 _ANGLES = np.linspace(0, np.pi, 13)
 _GAPS = np.array([0.1, 1.0, 5.0, 30.0])

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.corpus_hypotheses import ORTHOGONAL, ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.claims import CLAIMS
-from attractor.papers.next_token.data import (
-    grammar,
-    realizable,
-    with_long_embeddings,
-)
+from attractor.papers.next_token.data import grammar, realizable, with_long_embeddings
 from attractor.papers.next_token.training import (
     RANDOM_SCALE,
     feed_forward_solution,

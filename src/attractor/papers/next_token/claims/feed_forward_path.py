@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token.linear import LinearTrajectory
-from attractor.next_token.two_stage_measures import direction_distance
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import LinearTrajectory
+from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.corpus_hypotheses import ORTHONORMAL, REALIZABLE, ZERO_START
 from attractor.papers.next_token.claims import CLAIMS

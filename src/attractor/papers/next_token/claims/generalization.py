@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax, softmax
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token import TokenClass
+from attractor.corpora import TokenClass
+from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS

@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from attractor.files.corpus import CorpusCase
-from attractor.margin import Solution, solve
-from attractor.next_token.linear import (
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import (
     EmbeddedContexts,
     LinearTrajectory,
     compatibility,
@@ -18,7 +17,8 @@ from attractor.next_token.linear import (
     separability,
     support_projection,
 )
-from attractor.next_token.two_stage_measures import direction_distance
+from attractor.corpora.two_stages.two_stage_measures import direction_distance
+from attractor.margin import Solution, solve
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.conflicting_data import (

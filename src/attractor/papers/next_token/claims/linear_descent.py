@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.files.corpus import CorpusCase
-from attractor.next_token.linear import (
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.linear import (
     LinearTrajectory,
     finite_part,
     measure_linear,

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.files.corpus import CorpusCase
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.margin.selection import Selection
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
@@ -20,7 +21,6 @@ from attractor.papers.next_token.training import (
     plan,
     slope,
 )
-from attractor.selection import Selection
 
 
 def _attention(case: CorpusCase, seed: int) -> Float[np.ndarray, "step N T"]:

@@ -13,17 +13,10 @@ from jaxtyping import Int
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Patch
 
-from attractor.errors import InvalidInputError
-from attractor.files.corpus import CorpusCase
-from attractor.files.reading import load_corpus
-from attractor.next_token import Collocation, Corpus, PartialOrders, TokenClass
-from attractor.next_token.assumptions import REALIZABILITY
-from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
-from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.collocation import ChainDrawing
-from attractor.plots.layers import (
+from attractor.corpora import Collocation, Corpus, PartialOrders, TokenClass
+from attractor.corpora.files.corpus import CorpusCase
+from attractor.corpora.plots.collocation import ChainDrawing
+from attractor.corpora.plots.layers import (
     Box,
     Layout,
     Node,
@@ -34,9 +27,16 @@ from attractor.plots.layers import (
     row_width,
     short,
 )
-from attractor.plots.orders import largest
-from attractor.plots.pairs import panel_letters
-from attractor.plots.roles import ROLES, tint
+from attractor.corpora.plots.orders import largest
+from attractor.corpora.structures.assumptions import REALIZABILITY
+from attractor.files.reading import load_corpus
+from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.pairs import panel_letters
+from attractor.plots.style.roles import ROLES, tint
+from attractor.results.paper import NEXT_TOKEN
+from attractor.support.errors import InvalidInputError
 
 _SENTENCES = ("dogs chase cats .", "chase cats .", "cats . .", ". dogs chase")
 """The example of the paper: subject, verb, object and punctuation, in four sentences."""

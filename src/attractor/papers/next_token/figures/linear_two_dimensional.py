@@ -7,16 +7,16 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from attractor.next_token.linear import finite_part, planar_contexts
+from attractor.corpora.linear import finite_part, planar_contexts
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import ends, panels, solved, trained
-from attractor.papers.paper import LINEAR_NEXT_TOKEN
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.pairs import panel_letters, shared_legend
 from attractor.plots.plane import frame, separating_line
 from attractor.plots.plane.tokens import HALO
-from attractor.plots.roles import SEQUENCES
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import SEQUENCES
+from attractor.results.paper import LINEAR_NEXT_TOKEN
 
 _NAMES = "ABC"
 _OPTIMIZERS = ("gradient descent", "normalized")

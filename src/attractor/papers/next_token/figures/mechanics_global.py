@@ -11,8 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.geometry import Frobenius
-from attractor.next_token.mechanics import (
+from attractor.corpora.mechanics import (
     AttentionLimits,
     attention_limits,
     ball_path,
@@ -21,21 +20,14 @@ from attractor.next_token.mechanics import (
     label_mass_tokens,
     measure_limits,
 )
-from attractor.next_token.mechanics.measures import measure_matrices
-from attractor.papers.figure import (
-    Figures,
-    Readings,
-    Request,
-    at_least,
-    at_most,
-    by_size,
-    stacked,
-)
-from attractor.papers.paper import MECHANICS
-from attractor.plots._style import COLORS, panels_on_page
+from attractor.corpora.mechanics.measures import measure_matrices
+from attractor.geometry import Frobenius
+from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.plots.bands import band
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
+from attractor.results.paper import MECHANICS
 from attractor.training import train
 from attractor.training.optimizers import (
     Optimizer,

@@ -9,21 +9,21 @@ import xarray as xr
 from matplotlib.axes import Axes
 from scipy.special import softmax
 
-from attractor.geometry._lengths import cosines
-from attractor.next_token.mechanics import (
+from attractor.corpora.mechanics import (
     attention_limits,
     conflicting_corpora,
     local_limits,
     squared_miss,
     vocabulary_tokens,
 )
+from attractor.geometry._lengths import cosines
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.paper import MECHANICS
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DASHED, SOLID
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DASHED, SOLID
+from attractor.results.paper import MECHANICS
 from attractor.training import train
 from attractor.training.optimizers import normalized_gradient_descent
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attractor.next_token.generators import order_first_corpus
-from attractor.next_token.two_stage import train_two_stages
-from attractor.next_token.two_stage_measures import measure_two_stages
+from attractor.corpora.generators import order_first_corpus
+from attractor.corpora.two_stages.two_stage import train_two_stages
+from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
-from attractor.papers.paper import NEXT_TOKEN
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
 from attractor.plots.bands import band
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.results.paper import NEXT_TOKEN
 
 STARTS = ("zero", "Gaussian")
 """The starts of both matrices."""

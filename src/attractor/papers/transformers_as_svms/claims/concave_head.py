@@ -13,8 +13,8 @@ from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import ONE_ROW
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from attractor.errors import InvalidInputError
 from attractor.files.case import Case
 from attractor.margin import SelectionCensus, locally_optimal_selections
+from attractor.margin.selection import Selection
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.selection import Selection
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
+from attractor.support.errors import InvalidInputError
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

@@ -6,17 +6,17 @@ import warnings
 
 import numpy as np
 
-from attractor.errors import DuplicateTokensWarning
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import Selection
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     first_token_queries,
     random_unit_tokens,
 )
-from attractor.selection import Selection
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
+from attractor.support.errors import DuplicateTokensWarning
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

@@ -13,8 +13,8 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.claims import global_convergence as prompt
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import equal_other_scores, trapped
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

@@ -12,13 +12,13 @@ from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims import global_path as prompt
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.measurements.paths import end_of_path, path
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import (
     SMALL,
     enclosed_token,
     random_unit_tokens,
     tied_scores,
 )
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

@@ -12,8 +12,8 @@ from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import NORMALIZED, trained
 from attractor.papers.measurements.margin_ratios import margin_ratios
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

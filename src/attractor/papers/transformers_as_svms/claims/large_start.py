@@ -26,9 +26,9 @@ from attractor.papers.measurements.separating_starts import (
     separates,
     separating_starts,
 )
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.no_stationary_point import all_tokens_support
 from attractor.papers.transformers_as_svms.random_data import equal_other_scores, random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

@@ -6,15 +6,15 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import check_local_optimality, enumerate_selections
+from attractor.margin.selection import Selection
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
 from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import steps_to_converge, trained
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.selection import Selection
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

@@ -13,8 +13,8 @@ from attractor.papers.hypotheses import (
     trains,
 )
 from attractor.papers.max_margin.claims import no_stationary_point as prompt
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import SMALL, equal_other_scores
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

@@ -9,9 +9,9 @@ from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SEVERAL_ROWS
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.first_order import ranks_when_stopped
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 

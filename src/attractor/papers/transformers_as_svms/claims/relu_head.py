@@ -7,15 +7,15 @@ from jaxtyping import Float, Int
 
 from attractor.attention import ReLUHead
 from attractor.files.case import Case
+from attractor.margin.selection import Selection
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, UNIQUE_OPTIMUM, trains
 from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
 from attractor.papers.measurements.directions import random_starts, trained
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.papers.transformers_as_svms.several_tokens_data import relu_data_of_positive_labels
-from attractor.selection import Selection
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

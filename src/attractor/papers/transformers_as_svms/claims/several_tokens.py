@@ -13,9 +13,9 @@ from attractor.papers.hypotheses import trains
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.once import once_a_case
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.analysis.smoothness import smoothness_constant
+from attractor.analysis.losses.smoothness import smoothness_constant
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.loss_gradients import loss_gradients
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)

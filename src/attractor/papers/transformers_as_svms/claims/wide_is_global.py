@@ -9,14 +9,14 @@ from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import optimal_tokens
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
-from attractor.selection import optimal_tokens
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 from attractor.training import train
 

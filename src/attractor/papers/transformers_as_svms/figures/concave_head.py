@@ -11,15 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
-from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import line_style
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import line_style
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 from attractor.training import train
 

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.plots.shares import fraction_curve, stacked_shares
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
-from attractor.plots._style import COLORS, panels_on_page
-from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import DASHED, SOLID
-from attractor.plots.shares import fraction_curve, stacked_shares
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.pairs import shared_legend
+from attractor.plots.style.roles import DASHED, SOLID
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _PAIRS = ((4, 4), (5, 5))
 """Sequences n and tokens T of the panels."""

@@ -8,16 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
+from attractor.papers.plots.shares import fraction_curve
 from attractor.papers.transformers_as_svms.selections_reached import (
     DASHES,
     selections_reached,
     training_handles,
 )
-from attractor.plots._style import COLORS, panels_on_page
-from attractor.plots.pairs import shared_legend
-from attractor.plots.roles import ordered_line_styles
-from attractor.plots.shares import fraction_curve
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.pairs import shared_legend
+from attractor.plots.style.roles import ordered_line_styles
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _COUNTS = (5, 10, 15)
 _PANELS = {"n": [(n, 5) for n in _COUNTS], "T": [(5, T) for T in _COUNTS]}

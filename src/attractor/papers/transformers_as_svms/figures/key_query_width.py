@@ -12,8 +12,8 @@ from matplotlib.ticker import NullLocator
 from attractor.datasets import unit_tokens
 from attractor.geometry import Nuclear
 from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import Selection
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.side_by_side import (
     COMMON,
@@ -21,10 +21,10 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.pairs import panel_letters, shared_legend
-from attractor.plots.roles import DOTTED, ordered_line_styles, role_of
-from attractor.selection import Selection
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.style.roles import DOTTED, ordered_line_styles, role_of
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _DIMENSION = 20
 _PANELS = {"T": ((5, 5), (5, 10), (5, 15)), "n": ((5, 5), (10, 5), (15, 5))}

@@ -10,18 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.analysis import verify
-from attractor.analysis.reference import distinct_problems
+from attractor.analysis.predictions.reference import distinct_problems
 from attractor.attention import LinearHead
 from attractor.datasets import unit_tokens
 from attractor.geometry import get_geometry
 from attractor.margin import Solution, solve
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.plots._style import COLORS, panels_on_page
 from attractor.plots.bands import band
-from attractor.plots.roles import DASH_DOTTED, line_style, role_of
-from attractor.threads import in_threads
+from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.roles import DASH_DOTTED, line_style, role_of
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
+from attractor.support.threads import in_threads
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, train
 

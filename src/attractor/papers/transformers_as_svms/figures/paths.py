@@ -7,7 +7,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_three
 from attractor.papers.transformers_as_svms.plane_paths import (
     SIZES,
@@ -16,9 +15,10 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
-from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.pairs import shared_legend
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _NEAR = np.array([[-1.9, -1.9], [1.9, 1.9]])
 _FAR = np.array([[-30.0, -100.0], [40.0, 100.0]])

@@ -12,16 +12,16 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from attractor.datasets import unit_tokens
-from attractor.errors import DuplicateTokensWarning
 from attractor.geometry import Frobenius, Nuclear
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
-from attractor.plots._figure import Figure
-from attractor.plots._style import COLORS, PAGE
-from attractor.plots.roles import DASHED, SOLID, ordered_line_styles
+from attractor.plots.style._figure import Figure
+from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.roles import DASHED, SOLID, ordered_line_styles
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
+from attractor.support.errors import DuplicateTokensWarning
 
 SHAPES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 """Sequences in a data set, and tokens in a sequence."""

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, at_least
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.data import two_sequences_of_five
 from attractor.papers.transformers_as_svms.descent import ROLES
 from attractor.papers.transformers_as_svms.plane_paths import (
@@ -18,8 +17,6 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
-from attractor.plots._style import panels_on_page
-from attractor.plots.pairs import shared_legend
 from attractor.plots.plane import (
     frame,
     mid_margin_point,
@@ -27,7 +24,10 @@ from attractor.plots.plane import (
     plane_tokens,
     separating_line,
 )
-from attractor.plots.roles import DOTTED, SEQUENCES
+from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.pairs import shared_legend
+from attractor.plots.style.roles import DOTTED, SEQUENCES
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _NEAR = np.array([[-1.6, -1.7], [1.8, 1.7]])
 _FAR = np.array([[-12.0, -36.0], [60.0, 36.0]])

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure, SubFigure
 
 from attractor.attention import ReLUHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
-from attractor.papers.paper import TRANSFORMERS_AS_SVMS
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import (
@@ -26,8 +25,9 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots._style import PAGE
-from attractor.plots.pairs import panel_letters, shared_legend
+from attractor.plots.style._style import PAGE
+from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 
 _SIZE = (3, 4)

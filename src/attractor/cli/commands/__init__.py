@@ -1,0 +1,1 @@
+"""The commands of the core: solve, train, verify, check, and examples."""

@@ -1,0 +1,1 @@
+"""The files of corpora: arrays, and text with a sentence a line."""

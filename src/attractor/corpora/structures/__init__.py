@@ -1,0 +1,1 @@
+"""What a corpus hides: collocation, partial orders, graphs, and what theory assumes."""

@@ -1,0 +1,1 @@
+"""Two-stage training on a corpus, and where each stage goes."""

@@ -1,0 +1,1 @@
+"""What was captured of heads: their scores, keys and queries on texts, and its file."""

@@ -1,0 +1,1 @@
+"""Heads over checkpoints of one training run: where they move, and what they learn."""

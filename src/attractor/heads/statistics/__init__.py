@@ -1,0 +1,1 @@
+"""Rules that selections follow, against chance, and all heads tested together."""

@@ -1,0 +1,1 @@
+"""Two results side by side, aligned by their labels."""

@@ -1,0 +1,1 @@
+"""Many instances at once, each with the bits it has alone."""

@@ -1,0 +1,1 @@
+"""What proves a solution, or that there is none: certificates, exact points, contradictions."""

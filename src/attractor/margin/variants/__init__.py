@@ -1,0 +1,1 @@
+"""Margin problems of other training: with a head, several tokens a row, factorized."""

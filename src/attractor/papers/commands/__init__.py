@@ -1,0 +1,1 @@
+"""The commands of claims, of figures, and of what is run again."""

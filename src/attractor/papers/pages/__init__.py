@@ -1,0 +1,1 @@
+"""Pages of claims and of figures."""

@@ -1,0 +1,1 @@
+"""The style of every figure: colors, dashes, sizes, arguments, descriptions."""

@@ -1,0 +1,1 @@
+"""The commands of long prompts and of in-context learning."""

@@ -1,0 +1,92 @@
+"""``attractor prompt-length``: how long a prompt must be for a head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
+from attractor.cli.session import session
+from attractor.cli.texts import ending, layout_block
+from attractor.prompts.files.head import HEAD_LAYOUT, HeadCase
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import Input, check_paths, existing_file
+from attractor.support.storage.markers import REPORT
+
+ERROR = 0.1
+"""The relative error required where none is given."""
+QUERIES = 1000
+"""The number of queries drawn where the file has no samples of them."""
+
+EPILOG = ending(
+    "prompt-length",
+    "FILE is a .npz or .safetensors file with these arrays:",
+    layout_block(HEAD_LAYOUT),
+    "The law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
+    "coordinates; for all but samples errors over prompts of it are exact. Texts are an array of "
+    "texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head head.npz` "
+    "writes such a file, with --law one of each. Exit codes: 0 done, whatever was found; 2 bad "
+    "input; 130 interrupted.",
+)
+
+
+def prompt_length(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An attention head, .npz or .safetensors.")
+    ],
+    error: Annotated[
+        float, typer.Option(help="The relative root-mean-square error to find lengths for.")
+    ] = ERROR,
+    length: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            help="A length to report the error of; may be given several times. "
+            "Default: 100, 1,000, 10,000 and 100,000.",
+        ),
+    ] = None,
+    queries: Annotated[
+        int, typer.Option(min=1, help="Queries to draw, where the file has no samples of them.")
+    ] = QUERIES,
+    out: Report = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reads a head, finds how long its prompts must be, and reports."""
+    arguments = recorded(locals())
+    with session("prompt-length", as_json=as_json, quiet=quiet, out=[out]) as current:
+        if not error > 0:
+            raise InvalidInputError("error", f"{error:g} is not above 0", "Give 0.1 for 10 %")
+        check_paths([report_output("prompt-length", out)], [Input("FILE", file)])
+        existing_file(file, HeadCase.missing)
+
+        from attractor.files import load_head
+        from attractor.prompts.length.how_long import ERRORS, LENGTHS, prompt_length as find
+        from attractor.prompts.length.words import sentences
+
+        loaded = load_head(file)
+        found = find(
+            loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
+            lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
+        )  # fmt: skip
+        current.show(found)
+        findings = sentences(found, error)
+        current.say(*findings)
+        if out is None:
+            current.result(**found.summary(), findings=findings)
+            current.unwritten()
+            return
+        from attractor.cli.provenance import report_provenance
+        from attractor.prompts.pages.prompt_length import write_prompt_length_report
+        from attractor.results.paper import LARGE_PROMPT
+
+        cited = LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")
+        made = report_provenance(
+            "prompt-length", arguments, source=loaded, seeds=[seed], bibtex=[cited]
+        )
+        source = f"{file.name}: {loaded.size_in_words}"
+        written = write_prompt_length_report(out, found, error, source=source, provenance=made)
+        current.wrote("report", out / REPORT, **written)

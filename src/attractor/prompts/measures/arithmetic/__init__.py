@@ -1,0 +1,1 @@
+"""Arrays, Bessel functions and square roots that laws are computed with."""

@@ -1,0 +1,1 @@
+"""Pages of long prompts and of in-context learning."""

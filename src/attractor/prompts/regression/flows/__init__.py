@@ -1,0 +1,1 @@
+"""Gradient flows of heads on in-context regression, and their limits."""

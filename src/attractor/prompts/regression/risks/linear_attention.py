@@ -1,0 +1,166 @@
+"""Linear attention on a prompt of finite length: its exact risk, optimum and trained limit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from attractor.prompts.finite_length.functions import LARGEST_LENGTH
+from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.risks._infinite_risk import limit_residual
+from attractor.prompts.regression.risks.quadratics import TaskArrays, TokenForms
+from attractor.prompts.regression.task import RegressionTask, check_covariance
+from attractor.support.checks import as_number, check_kinds, check_number, shown
+from attractor.support.errors import InvalidInputError
+from attractor.support.precision import as_arrays
+
+
+def linear_attention_risk(task: RegressionTask, blocks: Blocks, length: float) -> Float[Any, ""]:
+    """Risk of linear attention on a prompt of any length, exactly.
+
+    Scores are divided by the length in place of the softmax, so that the prediction is
+    ``sum_h V_h G U_h (x_q, 0)`` with the second moments ``G = (1/L) sum_l z_l z_l^T`` of the
+    tokens. Given the weights ``L G`` is Wishart: with ``u = U (x_q, 0)`` and the last row ``v`` of
+    each ``V``, ``2 R_L = 2 R_inf + (1/L) sum_{hk} E[(v_h^T Gamma v_k)(u_h^T Gamma u_k) +
+    (v_h^T Gamma u_k)(u_h^T Gamma v_k)]``.
+
+    Args:
+        task: The law of prompts and queries.
+        blocks: The heads; traced JAX arrays are welcome.
+        length: Number of tokens of a prompt; ``math.inf`` gives the infinite risk.
+
+    Returns:
+        The risk, ``E (prediction - w^T x_q)^2 / 2``.
+
+    Raises:
+        InvalidInputError: If the length is not positive, or the blocks have another dimension than
+            the task.
+    """
+    check_kinds(task=(task, RegressionTask), blocks=(blocks, Blocks))
+    check_length(length)
+    flat = blocks.flat_heads(task.dimension)
+    return linear_attention_risk_of(TaskArrays.of(task), flat, 1 / length)
+
+
+def linear_attention_risk_of(
+    law: TaskArrays, blocks: Blocks, inverse_length: Float[Any, ""]
+) -> Float[Any, ""]:
+    """The same of a law that may be traced, and blocks with one axis of heads."""
+    forms = TokenForms(law, blocks)
+    residual = limit_residual(forms)
+    first = (slice(None), None)
+    second = (None, slice(None))
+    v, u = forms.values[:, None, :], forms.scores
+    cross = forms.covariance(v[first], u[second])
+    swapped = forms.covariance(u[first], v[second])
+    straight = forms.mean_product(
+        forms.covariance(v[first], v[second]), forms.covariance(u[first], u[second])
+    )
+    variance = straight.sum() + forms.mean_product(cross, swapped).sum()
+    return (forms.mean_product(residual, residual).sum() + inverse_length * variance) / 2
+
+
+class LinearOptimum(NamedTuple):
+    """The best that one head of linear attention can do.
+
+    Attributes:
+        product: ``b A``, the product of its blocks.
+        risk: Its risk, ``E (prediction - w^T x_q)^2 / 2``.
+    """
+
+    product: Float[np.ndarray, "d d"]
+    risk: float
+
+
+def linear_attention_optimum(task: RegressionTask, length: float) -> LinearOptimum:
+    """The best head of linear attention for a length, among those with ``c = v = 0``.
+
+    ``b A = (G + n/(L t) I)^{-1}`` with ``G = (1 + 1/L) S + tr(S)/L I``, ``n`` and ``t`` the
+    variances of the label noise and of the weights, and ``2 R = t tr((I - b A S) S_q)``.
+
+    Args:
+        task: The law of prompts and queries.
+        length: Number of tokens of a prompt; may be ``math.inf``.
+
+    Raises:
+        InvalidInputError: If the length is not positive.
+
+    Source:
+        Ahn, Cheng, Daneshmand, Sra, "Transformers learn to implement preconditioned gradient
+        descent" (arXiv 2306.00297), the global minimizer of one layer, without noise.
+    """
+    check_kinds(task=(task, RegressionTask))
+    check_length(length)
+    d, s = task.dimension, task.covariance
+    noise = task.label_noise / task.weight_variance
+    product = np.linalg.inv((1 + 1 / length) * s + (np.trace(s) + noise) / length * np.eye(d))
+    # I - b A S without cancellation: b A (b A)^{-1} - b A S.
+    rest = product @ (s + (np.trace(s) + noise) * np.eye(d)) / length
+    risk = task.weight_variance * float(np.trace(rest @ task.query_covariance)) / 2
+    return LinearOptimum(product, risk)
+
+
+def linear_attention_test_error(
+    covariance: Float[np.ndarray, "d d"],
+    label_moment: Float[np.ndarray, "d"],
+    product_covariance: Float[np.ndarray, "d d"],
+    *,
+    best_linear_error: float,
+    trained_length: float,
+    length: float,
+) -> float:
+    """Mean squared error of trained linear attention on prompts of one law of ``(x, y)``.
+
+    The head was trained without noise on prompts of ``trained_length`` tokens with this covariance
+    of inputs; the law of labels is any. With ``Gam = (1 + 1/N) S + tr(S)/N I`` and
+    ``a = S^{-1} E[y x]`` it is ``best_linear_error + (1/L) tr(Cov(y x) Gam^-2 S) +
+    (1/N^2) |(S + tr(S) I) a|^2`` in the metric ``Gam^-2 S``.
+
+    Args:
+        covariance: Covariance ``S`` of the inputs, whose mean is zero, of prompt and query.
+        label_moment: ``E[y x]``.
+        product_covariance: Covariance of the vector ``y x``.
+        best_linear_error: Mean squared error of the best linear predictor.
+        trained_length: Length ``N`` of the prompts trained on; may be ``math.inf``.
+        length: Length ``L`` of the prompts predicted from.
+
+    Raises:
+        InvalidInputError: If a length is not positive.
+
+    Source:
+        Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
+        2024), the error of the trained layer on a new task.
+    """
+    best_linear_error = check_number("best_linear_error", best_linear_error, least=0.0, example=0.1)
+    s, label_moment, product_covariance = as_arrays(
+        covariance=(covariance, "d d"),
+        label_moment=(label_moment, "d"),
+        product_covariance=(product_covariance, "d d"),
+    )
+    check_length(trained_length, "trained_length")
+    check_length(length)
+    s = check_covariance("covariance", s)
+    if not np.linalg.eigvalsh(s)[0] > len(s) * np.finfo(np.float64).eps * np.abs(s).max():
+        raise InvalidInputError(
+            "covariance", "it is not positive definite", "Leave out inputs that others determine"
+        )
+    spread = s + np.trace(s) * np.eye(len(s))
+    inverse = np.linalg.inv(s + spread / trained_length)
+    a = np.linalg.solve(s, label_moment)
+    bias = inverse @ spread @ a / trained_length
+    sampling = np.trace(product_covariance @ inverse @ s @ inverse) / length
+    return float(best_linear_error + sampling + bias @ s @ bias)
+
+
+def check_length(length: float, argument: str = "length") -> None:
+    """Refuses a length that is neither a number of tokens, up to 1e60, nor infinity."""
+    number = as_number(length)
+    if not (1 <= number <= LARGEST_LENGTH or number == math.inf):
+        raise InvalidInputError(
+            argument,
+            f"it is {shown(length)}",
+            f"Give the number of tokens of a prompt, from 1 to {LARGEST_LENGTH:g}, or math.inf",
+        )

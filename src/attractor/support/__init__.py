@@ -1,0 +1,1 @@
+"""What everything stands on: errors, arguments, precision, randomness, threads, files."""

@@ -1,0 +1,69 @@
+"""What a long command is done with, kept beside its output until that is written.
+
+``.NAME.unfinished-XXXXXXXXXXXX`` is named by what was asked for, so that the same command finds it
+again and another one does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attractor.support.storage.atomic import write_file
+from attractor.support.storage.locks import locked
+from attractor.support.storage.markers import CHECKPOINT
+from attractor.support.storage.owned import owned_folder
+
+_UNFINISHED = ".unfinished-"
+_LONGEST = 150
+"""Letters of a name that are repeated in the name of the folder."""
+
+
+@contextlib.contextmanager
+def kept_beside(
+    destination: str | os.PathLike[str] | None, asked: Mapping[str, Any]
+) -> Iterator[Path | None]:
+    """Holds the folder of what is done of a command, for this run alone.
+
+    It stays if the block ends in an exception, of which there is none where a process is killed.
+    After the block it goes, and so does what other commands kept beside the same output.
+
+    Args:
+        destination: What the command writes; None keeps nothing.
+        asked: All that the answers depend on, as plain values of JSON.
+
+    Yields:
+        The folder, or None.
+
+    Raises:
+        InvalidInputError: If another run of the same command holds it.
+        WriteError: If it cannot be written.
+    """
+    if destination is None:
+        yield None
+        return
+    target = Path(os.path.realpath(destination))
+    text = json.dumps(asked, indent=1, sort_keys=True, default=str) + "\n"
+    name = f".{target.name[:_LONGEST]}{_UNFINISHED}"
+    own = target.parent / f"{name}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    with owned_folder(own, CHECKPOINT, argument="out") as folder:
+        if not (folder / CHECKPOINT).exists():
+            write_file(folder / CHECKPOINT, text)
+        try:
+            yield folder
+        finally:
+            if set(os.listdir(folder)) == {CHECKPOINT}:  # nothing was done yet
+                shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+    for entry in os.listdir(target.parent):
+        other = target.parent / entry
+        if entry.startswith(name) and other.is_dir() and not other.is_symlink():
+            with contextlib.suppress(OSError), locked(other) as alone:
+                if alone:
+                    shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""One file for each optimizer or family of them."""

@@ -1,0 +1,1 @@
+"""Compiled steps: the blocks of trials they train, and the memory they take."""

@@ -1,0 +1,1 @@
+"""Runs on disk: what a checkpoint holds, and how a killed run goes on."""
