@@ -144,7 +144,7 @@ def _reader_of(module: str, kind: str) -> Callable[[Path], None]:
 
 
 def _head(file: Path) -> None:
-    from attractor.files import load_head
+    from attractor.prompts import load_head
 
     head = load_head(file)
     repr(head), head.hash, head.token_moments

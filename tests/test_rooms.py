@@ -1,4 +1,4 @@
-"""The house plan: a room knows only the rooms above it."""
+"""The plan of the house: which room imports from which, by public names alone."""
 
 import ast
 from pathlib import Path
@@ -6,70 +6,124 @@ from pathlib import Path
 import attractor
 
 SOURCE = Path(attractor.__file__).parent
-ROOMS = [
-    "version", "errors", "visible", "settings", "first_use", "checks", "loaded",
-    "memory", "blas", "precision", "randomness", "storage", "containers", "progress", "threads",
-    "machine", "records", "geometry", "tokens", "attention", "selection", "margin", "training",
-    "provenance", "prompt", "audit", "torch", "analysis", "monitor", "next_token", "datasets",
-    "models", "files", "explorer", "sweeps", "plots", "papers", "report", "cli",
+CORE = [
+    "support", "geometry", "results", "tokens", "attention", "margin", "training", "analysis",
+    "files", "plots", "report", "datasets", "cli",
 ]  # fmt: skip
-WHEN_ASKED_FOR = {"records/plotted.py imports plots"}
-"""Below it, and imported by ``.plot()`` alone: results know the names of what draws them."""
+"""The rooms of the core, each of which imports from those before it alone."""
+SUBJECTS = {
+    "torch": set(),
+    "prompts": set(),
+    "corpora": set(),
+    "maps": set(),
+    "models": set(),
+    "explorer": set(),
+    "heads": {"torch", "prompts"},
+    "papers": {"torch", "prompts", "corpora", "maps", "models", "explorer", "heads"},
+}
+"""The rooms of subjects, each with the other subjects that it imports from, beside the core."""
+MOST_FILES = 15
+CROWDED = {  # which hold a file for each claim or figure, or for each part of a model
+    "models", "papers", "papers/large_prompt", "papers/large_prompt/claims",
+    "papers/next_token/claims", "papers/transformers_as_svms/claims",
+}  # fmt: skip
+MOST_LATE_IMPORTS = 400
+"""Imports inside functions: of what takes long to load, and of optional extras."""
+FILES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 
 
-def room_of(path):
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def room_of(name):
+    return name.split("/")[0].removesuffix(".py")
 
 
-def statements(node):
-    """All statements in a node; expressions, which are most of it, hold none."""
+def statements(node, late=False):
+    """The imports in a node, and whether they are inside a function."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr):
-            yield child
-            yield from statements(child)
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, late
+        elif not isinstance(child, ast.expr):
+            yield from statements(child, late or isinstance(child, ast.FunctionDef))
 
 
-def imported_rooms(path):
-    """The rooms that a file imports from; those of the facade are ``attractor`` itself."""
-    for node in statements(ast.parse(path.read_text())):
-        modules = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            modules = [node.module]
+def imported(name):
+    """The modules of this library that a file imports from; names of the facade are ``attractor``."""
+    for node, _ in statements(TREES[name]):
+        if isinstance(node, ast.ImportFrom):
             if node.module == "attractor":
-                names = [alias.name for alias in node.names]
-                modules = [f"attractor.{name}" if name in ROOMS else "attractor" for name in names]
-        elif isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        for module in modules:
-            parts = module.split(".")
-            if parts[0] == "attractor":
-                yield parts[1] if len(parts) > 1 else "attractor"
+                for alias in node.names:
+                    yield (
+                        f"attractor.{alias.name}" if (SOURCE / alias.name).is_dir() else "attractor"
+                    )
+            elif (node.module or "").startswith("attractor."):
+                yield node.module
+        else:
+            yield from (one.name for one in node.names if one.name.split(".")[0] == "attractor")
+
+
+def arrows():
+    """The imports from room to room: a file, the room it lies in, and the module it imports."""
+    for name in FILES:
+        here = room_of(name)
+        for module in imported(name):
+            there = module.split(".")[1] if "." in module else "attractor"
+            if here not in ("__init__", "__main__", "public") and there not in (here, "version"):
+                yield name, here, module, there
 
 
 def test_every_file_belongs_to_a_room():
-    found = {room_of(path) for path in SOURCE.rglob("*.py")}
-    assert found - {"__init__", "__main__", "public"} == set(ROOMS)
+    rooms = {room_of(name) for name in FILES}
+    assert rooms - {"__init__", "__main__", "public", "version"} == {*CORE, *SUBJECTS}
 
 
-def test_a_room_imports_only_from_rooms_above_it():
+def test_the_core_imports_downward_and_no_subject():
     wrong = {
-        f"{path.relative_to(SOURCE)} imports {other}"
-        for path in SOURCE.rglob("*.py")
-        if (room := room_of(path)) in ROOMS
-        for other in imported_rooms(path)
-        if other not in ROOMS or ROOMS.index(other) > ROOMS.index(room)
+        f"{name} imports {module}"
+        for name, here, module, there in arrows()
+        if here in CORE and there not in CORE[: CORE.index(here)]
     }
-    assert wrong == WHEN_ASKED_FOR
+    assert wrong == set()
+
+
+def test_subjects_import_the_core_and_few_of_each_other():
+    wrong = {
+        f"{name} imports {module}"
+        for name, here, module, there in arrows()
+        if here in SUBJECTS and there not in {*CORE, *SUBJECTS[here]}
+    }
+    assert wrong == set()
+
+
+def test_no_room_imports_a_private_module_of_another():
+    wrong = {
+        f"{name} imports {module}"
+        for name, _, module, _ in arrows()
+        if any(part.startswith("_") for part in module.split("."))
+    }
+    assert wrong == set()
+
+
+def test_folders_stay_small():
+    sizes = {}
+    for name in FILES:
+        folder = str(Path(name).parent)
+        sizes[folder] = sizes.get(folder, 0) + 1
+    assert {folder for folder, size in sizes.items() if size > MOST_FILES} <= CROWDED
+
+
+def test_few_imports_are_inside_functions():
+    assert sum(late for name in FILES for _, late in statements(TREES[name])) <= MOST_LATE_IMPORTS
 
 
 def test_no_package_has_a_name_and_a_module_of_one_name():
     """One would hide the other, and which of them depends on what was imported first."""
     hidden = [
-        f"{init.parent.relative_to(SOURCE)}: {alias.name}"
-        for init in SOURCE.rglob("__init__.py")
-        for node in ast.walk(ast.parse(init.read_text()))
+        f"{name}: {alias.name}"
+        for name, path in FILES.items()
+        if path.name == "__init__.py" and room_of(name) != "cli"
+        for node, _ in statements(TREES[name])
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if (init.parent / f"{alias.name}.py").exists() and init.parent.name != "cli"
+        if (path.parent / f"{alias.name}.py").exists()
     ]
     assert hidden == []

@@ -50,10 +50,10 @@ TABLE = {
     ),
     "corpus": Command(
         ("{file}", "--train", "--out", "{out}"),
-        "attractor.files.load_corpus",
+        "attractor.corpora.load_corpus",
         {"out": REPLACED},
         ("file",),
-        reader="attractor.files.load_corpus",
+        reader="attractor.corpora.load_corpus",
         run="corpus.txt --train --steps 20 --out out",
         records={
             "context": None, "vocabulary": None, "embedding": None, "train": False, "steps": 900,
@@ -73,10 +73,10 @@ TABLE = {
     ),
     "prompt-length": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.files.load_head",
+        "attractor.prompts.load_head",
         {"out": REPLACED},
         ("file",),
-        reader="attractor.files.load_head",
+        reader="attractor.prompts.load_head",
         run="head.npz --queries 20 --out out",
         records={"error": 0.1, "length": None, "queries": 1000, "seed": 0, "data": True},
     ),

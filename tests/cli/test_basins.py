@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from attractor.cli.session import ExitCode
-from attractor.maps.basins.command import spanned_plane
+from attractor.maps.commands.basins import spanned_plane
 
 
 @pytest.fixture

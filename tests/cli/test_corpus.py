@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from attractor.cli.session import ExitCode, Session
+from attractor.corpora import load_corpus
 from attractor.corpora.vocabulary import MOST_TRAINED
-from attractor.files import load_corpus
 from attractor.results.provenance import read_provenance
 
 SENTENCES = "S V O P\nV O P\nO P P\nP S V\n"

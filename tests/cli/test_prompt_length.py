@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.cli.session import ExitCode
-from attractor.files import load_head
-from attractor.prompts import AttentionHead, Gaussian, save_head
+from attractor.prompts import AttentionHead, Gaussian, load_head, save_head
 from attractor.prompts.length import required_length
 from attractor.results.provenance import read_provenance
 

@@ -1,7 +1,7 @@
 import pytest
 
+from attractor.corpora import load_corpus
 from attractor.corpora.files import corpus_text
-from attractor.files import load_corpus
 from attractor.heads.documents import read_documents
 from attractor.support.containers import read_text_blocks
 from attractor.support.errors import FileFormatError, InvalidInputError

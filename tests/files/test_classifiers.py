@@ -5,8 +5,10 @@ import pytest
 import xarray as xr
 
 from attractor import load
-from attractor.files import load_corpus, load_head, load_tokens
+from attractor.corpora import load_corpus
+from attractor.files import load_tokens
 from attractor.papers import CLASSIFIERS_LAYOUT, ClassifierCase, save_classifiers
+from attractor.prompts import load_head
 from attractor.support.errors import FileFormatError, InvalidInputError
 
 ATTRIBUTES = {"data": "text", "chance": 0.5, "test_examples": 2000}

@@ -110,7 +110,7 @@ def test_a_kind_by_its_ending(tmp_path):
     with pytest.raises(InvalidInputError, match=r"^data: no claim speaks of a list"):
         loaded.data_sets()
     with pytest.raises(InvalidInputError, match="it holds a list"):
-        at.files.load_corpus(tmp_path / "a.lines")
+        at.corpora.load_corpus(tmp_path / "a.lines")
 
 
 def test_a_kind_that_nothing_tells_from_others_is_refused():

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from attractor.corpora import Corpus, save_corpus
-from attractor.files import load, load_corpus, load_tokens
+from attractor.corpora import Corpus, load_corpus, save_corpus
+from attractor.files import load, load_tokens
 from attractor.support.errors import InvalidInputError
 
 SENTENCES = np.array([[0, 1, 2], [2, 0, -1]])

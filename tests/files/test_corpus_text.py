@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from attractor.corpora import load_corpus
 from attractor.corpora.files import corpus_text
-from attractor.files import load, load_corpus, load_tokens
+from attractor.files import load, load_tokens
 from attractor.support.errors import FileFormatError, InvalidInputError
 
 

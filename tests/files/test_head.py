@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.files import load_corpus, load_head, load_tokens
-from attractor.prompts import save_head
+from attractor.corpora import load_corpus
+from attractor.files import load_tokens
+from attractor.prompts import load_head, save_head
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.measures import (
     Convolution,

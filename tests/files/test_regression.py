@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from attractor import load
-from attractor.files import load_corpus, load_head, load_tokens
-from attractor.prompts import REGRESSION_LAYOUT, RegressionCase, save_regression
+from attractor.corpora import load_corpus
+from attractor.files import load_tokens
+from attractor.prompts import REGRESSION_LAYOUT, RegressionCase, load_head, save_regression
 from attractor.prompts.regression import RegressionTask, initial_scale_bounds
 from attractor.support.errors import InvalidInputError
 

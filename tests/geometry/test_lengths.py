@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from attractor.geometry import lengths
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.support.precision import double_precision
 
 

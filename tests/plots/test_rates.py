@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import fit_rate
-from attractor.plots.style._style import REACHED
+from attractor.plots.style.look import REACHED
 from attractor.plots.style.roles import role_of
 
 FITTED = role_of("fitted").color

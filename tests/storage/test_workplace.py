@@ -20,7 +20,10 @@ def names(folder):
 
 def killed(folder, code):
     """Runs a writer that is killed on its way."""
-    program = "import os, sys\nfrom attractor.support.storage import *\nfrom attractor.support.storage import atomic\n"
+    program = (
+        "import os, sys\nfrom attractor.support.storage import *\n"
+        "from attractor.support.storage import atomic\n"
+    )
     command = [sys.executable, "-c", program + textwrap.dedent(code)]
     assert subprocess.run(command, cwd=folder).returncode == -9
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten, get_geometry, has_norm_of
-from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
+from attractor.geometry.vectors import in_ordinary_units, ordinary_factor
 from attractor.margin import MarginProblem, Solution
 from attractor.margin.batching.batches import inner_products
 from attractor.margin.batching.extended import two_product

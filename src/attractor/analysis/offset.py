@@ -12,7 +12,7 @@ from scipy.special import softmax
 from attractor.attention import Head, Loss, get_loss
 from attractor.attention.excess import check_excess
 from attractor.geometry import Frobenius
-from attractor.geometry._lengths import in_ordinary_units, ordinary_factor
+from attractor.geometry.vectors import in_ordinary_units, ordinary_factor
 from attractor.margin import Solution
 from attractor.margin.selection import score_rounding, token_scores
 from attractor.support.checks import check_kinds

@@ -25,7 +25,7 @@ from attractor.attention.prediction import HeadOutput, Prediction, token_gains
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.attention.softmax import SoftmaxRow, row_cotangent, softmax_row
-from attractor.geometry._lengths import ordinary_factor
+from attractor.geometry.vectors import ordinary_factor
 
 
 class ScaledGradient(NamedTuple):

@@ -17,8 +17,8 @@ from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attractor.maps.bias import Method
     from attractor.training import Optimizer
+    from attractor.training.own.method import Method
 
 BEST = "the tokens with the highest scores"
 NAMED = "the tokens that the file names"
@@ -97,8 +97,8 @@ def plan(
     Raises:
         InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
     """
-    from attractor.maps.bias import load_method
     from attractor.training import Optimizer
+    from attractor.training.own.bring_your_own import load_method
 
     method = load_method(
         optimizer or loaded.optimizer or OPTIMIZER,
@@ -199,3 +199,17 @@ def _parse(numbers: str, tokens: Tokens) -> Selection:
     index = np.broadcast_to(values.reshape(shape), rows)
     # Without the axis of a single query: of one sequence it would pass for another axis.
     return Selection.from_index(tokens, index[..., 0] if rows[-1] == 1 else index)
+
+
+def one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
+    """The data set requested, where a file holds several."""
+    count = loaded.tokens.instances
+    if count is None and number in (None, 0):
+        return loaded
+    if count is None or (number is None and count > 1) or (number or 0) >= count:
+        raise InvalidInputError(
+            "data_set",
+            f"{file.name} holds {count or 1} data sets",
+            f"Choose one with --data-set, from 0 to {(count or 1) - 1}",
+        )
+    return loaded[number or 0]

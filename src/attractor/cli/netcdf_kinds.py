@@ -19,8 +19,9 @@ _OTHERS = {
     ),
     "records of attention heads": (
         "the records of a HeadMonitor",
-        "Read it by attractor.heads.load_records, and draw it by attractor.heads.plots.heads_figure; "
-        "`attractor audit` takes the heads themselves, which attractor.heads.capture_heads saves",
+        "Read it by attractor.heads.load_records, and draw it by "
+        "attractor.heads.plots.heads_figure; `attractor audit` takes the heads themselves, which "
+        "attractor.heads.capture_heads saves",
     ),
 }
 """What such files say that they are, what that is in words, and what takes it."""

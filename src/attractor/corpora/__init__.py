@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         CorpusCase as CorpusCase,
         save_corpus as save_corpus,
     )
+    from attractor.corpora.files.reading import load_corpus as load_corpus
     from attractor.corpora.generators import (
         RandomCorpus as RandomCorpus,
         order_first_corpus as order_first_corpus,

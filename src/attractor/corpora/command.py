@@ -1,4 +1,4 @@
-"""``attractor corpus``: what a corpus hides, whether theory covers it, and where training goes."""
+"""What a corpus hides, and where training on it goes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.cli.answer import failure
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import ExitCode, Session, session
-from attractor.cli.texts import ending, layout_block
+from attractor.cli.texts import layout_block
 from attractor.corpora.files.corpus import CORPUS_LAYOUT, CorpusCase
 from attractor.corpora.vocabulary import MOST_TRAINED
 from attractor.support.errors import InvalidInputError
@@ -33,15 +34,6 @@ SECONDS = 12
 _NOT_TRAINED = "Not trained"
 CONTEXT_DIMENSION = 16
 """Dimension of the vectors of contexts, where none is given with --embedding."""
-
-EPILOG = ending(
-    "corpus",
-    "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
-    "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.",
-    layout_block(CORPUS_LAYOUT),
-    "`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever was "
-    "found; 2 bad input, or --train and nothing that could be trained; 130 interrupted.",
-)
 
 
 def corpus(
@@ -91,8 +83,8 @@ def corpus(
                 f"Give --vocabulary {MOST_TRAINED - 1}, or leave out --train",
             )
 
+        from attractor.corpora import load_corpus
         from attractor.corpora.embedded.vocabulary_embeddings import parse_embedding
-        from attractor.files import load_corpus
 
         if embedding is not None:
             parse_embedding(embedding)
@@ -251,3 +243,22 @@ def _train(report: CorpusReport, steps: int, out: Path | None, current: Session)
         with _refused(report.notices, f"{_NOT_TRAINED} {how}"):
             trained = train(part, report.embeddings, steps, progress=current.progress)
             report.trained.append(trained)
+
+
+COMMAND = Command(
+    corpus,
+    "Find the collocation and the orders that a corpus hides, and check what next-"
+    "token theory assumes of it; with --train, train on it and say where it went; "
+    "with --out write a report with pictures.",
+    {
+        "attractor corpus corpus.txt --train": 4,
+        "attractor corpus text.txt --vocabulary 50 --context 3 --train": 34,
+    },
+    (
+        "FILE is text in UTF-8, one sentence a line with white space between tokens, where every "
+        "prefix with the token after it is a sample; or .npz or .safetensors with these arrays.",
+        layout_block(CORPUS_LAYOUT),
+        "`attractor example corpus corpus.txt` writes such a file. Exit codes: 0 done, whatever "
+        "was found; 2 bad input, or --train and nothing that could be trained; 130 interrupted.",
+    ),
+)

@@ -1,4 +1,4 @@
-"""``attractor explore``: a page on which tokens are dragged."""
+"""A page to drag tokens on: the attractor follows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -23,12 +24,6 @@ from attractor.support.storage import Input, OutputFile, check_paths, existing_f
 
 STEPS = 2000
 """Steps where neither the file nor the command line says it."""
-
-EPILOG = about_tokens(
-    "explore",
-    "The page is one file that any browser opens; it makes no request. Tokens of two numbers are "
-    "dragged. Tokens of more are seen in a plane, with solutions and paths that are computed here.",
-)
 
 
 def explore(
@@ -103,9 +98,8 @@ def explore(
 
             state = scene_named(scene)
         else:
-            from attractor.cli.inputs import need_head, plan, read_tokens, select
+            from attractor.cli.inputs import need_head, one_data_set, plan, read_tokens, select
             from attractor.explorer import state_of
-            from attractor.maps.basins.command import one_data_set
 
             loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)
             plans = [plan(loaded, optimizer=one, lr=lr) for one in optimizer or [None]]
@@ -142,3 +136,19 @@ def explore(
             steps=state["steps"],
             projection=plane and {"words": plane["words"], "hidden": plane["hidden"]},
         )
+
+
+COMMAND = Command(
+    explore,
+    "Write a page on which tokens are dragged: the solution, the basins and the path "
+    "of training follow at once.",
+    {
+        "attractor explore tokens.npz --out tokens.html": 3,
+        "attractor explore --scene two-basins": 1,
+    },
+    about_tokens(
+        "The page is one file that any browser opens; it makes no request. Tokens of two numbers "
+        "are dragged. Tokens of more are seen in a plane, with solutions and paths that are "
+        "computed here."
+    ),
+)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     )
     from attractor.files.reading import (
         load as load,
-        load_corpus as load_corpus,
-        load_head as load_head,
         load_tokens as load_tokens,
         register_file as register_file,
     )

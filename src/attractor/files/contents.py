@@ -45,6 +45,7 @@ class FileContents(ABC):
         suffix: The ending of its name, where this library writes it; other than ``.npz`` the ending
             distinguishes it from files of other kinds.
         layout: Its entries.
+        takes_text: Whether it reads text of any ending that no other kind has.
     """
 
     words: ClassVar[str]
@@ -53,6 +54,7 @@ class FileContents(ABC):
     missing: ClassVar[str] = "Give a .npz or .safetensors file"
     suffix: ClassVar[str] = ".npz"
     layout: ClassVar[Layout]
+    takes_text: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -6,24 +6,24 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-from attractor.corpora.files.corpus import CorpusCase
 from attractor.files.contents import ARRAY_SUFFIXES, ArrayFile, FileContents, read_arrays
 from attractor.files.token_file import LoadedTokens
-from attractor.papers.files.classifiers import ClassifierCase
-from attractor.prompts.files.head import HeadCase
-from attractor.prompts.files.in_context import InContextCase
-from attractor.prompts.files.regression import RegressionCase
 from attractor.support.checks import shown
 from attractor.support.errors import InvalidInputError
+from attractor.support.plugins import load_plugins
 from attractor.support.storage import existing_file
 
 ANY = "Give a .npz, .safetensors or .nc file, or text with a sentence a line"
 """The remedy for a file that is not there."""
 
 _Kind = TypeVar("_Kind", bound=FileContents)
-_KINDS: list[type[FileContents]] = [
-    CorpusCase, HeadCase, RegressionCase, InContextCase, ClassifierCase,
-]  # fmt: skip
+_GROUP = "attractor.files"
+_REGISTERED: list[type[FileContents]] = []
+
+
+def kinds() -> list[type[FileContents]]:
+    """The kinds of file that ``load`` knows: of installed distributions, then those registered."""
+    return [*load_plugins(_GROUP).values(), *_REGISTERED]
 
 
 def register_file(kind: type[FileContents]) -> type[FileContents]:
@@ -41,14 +41,14 @@ def register_file(kind: type[FileContents]) -> type[FileContents]:
             "kind", f"{shown(kind)} is no class of file", "Derive it from FileContents or ArrayFile"
         )
     by_arrays = issubclass(kind, ArrayFile) and kind.marks
-    if not by_arrays and kind.suffix in (*ARRAY_SUFFIXES, *(each.suffix for each in _KINDS)):
+    if not by_arrays and kind.suffix in (*ARRAY_SUFFIXES, *(each.suffix for each in kinds())):
         raise InvalidInputError(
             "kind",
             f"{kind.__name__} names no arrays that only its files have, and no ending of its own",
             "Give it marks = ('name of an array',), or suffix = '.ending' and a read method",
         )
-    if kind not in _KINDS:
-        _KINDS.append(kind)
+    if kind not in kinds():
+        _REGISTERED.append(kind)
     return kind
 
 
@@ -62,8 +62,9 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     ``weight_variance``, of the layout in ``REGRESSION_LAYOUT``; or else in-context tasks if it has
     ``prompts``, of the layout in ``IN_CONTEXT_LAYOUT``. A ``.nc`` file is NetCDF with the
     results of classifiers, of the layout in ``CLASSIFIERS_LAYOUT``. Anything else is text in UTF-8,
-    one sentence a line. Kinds of one's own (``register_file``) are known by their arrays or endings
-    likewise. Nothing in a file is ever unpickled or imported.
+    one sentence a line. Kinds of other distributions (entry points ``attractor.files``) and of
+    one's own (``register_file``) are known by their arrays or endings likewise. Nothing in a file is
+    ever unpickled or imported.
 
     Raises:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.
@@ -79,16 +80,14 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     file = existing_file(path, ANY)
     if file.suffix in ARRAY_SUFFIXES:
         arrays, texts = read_arrays(file)
-        for kind in _KINDS:
+        for kind in kinds():
             if issubclass(kind, ArrayFile) and any(mark in arrays for mark in kind.marks):
                 return kind.from_arrays(arrays, texts, file.name)
         return LoadedTokens.from_arrays(arrays, texts, file.name)
-    for kind in _KINDS:
+    for kind in kinds():
         if kind.suffix == file.suffix:
             return kind.read(file)
-    from attractor.corpora.files.corpus_text import read_text
-
-    return read_text(file)
+    return next(kind for kind in kinds() if kind.takes_text).read(file)
 
 
 def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
@@ -98,55 +97,11 @@ def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:
         InvalidInputError: As ``load``, or if the file is a corpus or a head.
         FileFormatError: As ``load``.
     """
-    file = _array_file(path, LoadedTokens, "; `attractor corpus` takes text")
-    return _of_kind(LoadedTokens, file, "is")
+    file = array_file(path, LoadedTokens, "; `attractor corpus` takes text")
+    return of_kind(LoadedTokens, file, "is")
 
 
-def load_corpus(
-    path: str | os.PathLike[str],
-    *,
-    context_length: int | None = None,
-    vocabulary: int | None = None,
-) -> CorpusCase:
-    """Reads a corpus, as ``load`` does.
-
-    Args:
-        path: Text with a sentence a line, or arrays.
-        context_length: How many tokens before the label are the context; None for what the file
-            says, or else all of them.
-        vocabulary: How many of the most frequent tokens keep their names; the others become one.
-
-    Raises:
-        InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
-        FileFormatError: As ``load``.
-    """
-    file = existing_file(path, CorpusCase.missing)
-    if file.suffix not in (*ARRAY_SUFFIXES, *(kind.suffix for kind in _KINDS)):
-        from attractor.corpora.files.corpus_text import read_text
-
-        return read_text(file, context_length=context_length, vocabulary=vocabulary)
-    loaded = _of_kind(CorpusCase, file, "has neither sentences nor contexts: it holds")
-    if vocabulary is not None:
-        loaded = loaded.with_vocabulary(vocabulary)
-    if context_length is not None:
-        from attractor.corpora.vocabulary import with_context_length
-
-        loaded = loaded.replace(corpus=with_context_length(loaded.corpus, context_length))
-    return loaded
-
-
-def load_head(path: str | os.PathLike[str]) -> HeadCase:
-    """Reads an attention head with the laws of its tokens and queries, as ``load`` does.
-
-    Raises:
-        InvalidInputError: As ``load``, or if the file holds something else.
-        FileFormatError: As ``load``.
-    """
-    file = _array_file(path, HeadCase)
-    return _of_kind(HeadCase, file, f"has none of {', '.join(HeadCase.marks)}: it holds")
-
-
-def _array_file(path: str | os.PathLike[str], kind: type[FileContents], also: str = "") -> Path:
+def array_file(path: str | os.PathLike[str], kind: type[FileContents], also: str = "") -> Path:
     """A file of arrays by its ending."""
     file = existing_file(path, kind.missing)
     if file.suffix not in ARRAY_SUFFIXES:
@@ -158,7 +113,7 @@ def _array_file(path: str | os.PathLike[str], kind: type[FileContents], also: st
     return file
 
 
-def _of_kind(kind: type[_Kind], file: Path, found: str) -> _Kind:
+def of_kind(kind: type[_Kind], file: Path, found: str) -> _Kind:
     """The contents of a file, which are of one kind; ``found`` begins what is wrong if not."""
     loaded = load(file)
     if not isinstance(loaded, kind):

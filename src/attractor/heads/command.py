@@ -1,4 +1,4 @@
-"""``attractor audit``: what the heads of a model select, against chance."""
+"""What the heads of a pretrained transformer select."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import LONG, session
-from attractor.cli.texts import ending
 from attractor.heads.documents import check_documents, read_documents
 from attractor.heads.model_shape import ModelShape
 from attractor.support.checks import naming
@@ -42,27 +42,6 @@ _OF_MODEL, _OF_HEAD = 12.0, 1.5
 
 _STATEMENT = "direction of attention under gradient descent"
 _MOST_LAYERS = 10_000
-
-EPILOG = ending(
-    "audit",
-    "MODEL is the folder that a model of transformers and its tokenizer were saved in, TEXTS a "
-    "file with a document a line or a folder of .txt files; or MODEL is a .nc file of heads "
-    "captured before, and nothing follows it. No model is downloaded, and no code of a folder is "
-    "run.",
-    "A rule is learned from what a head selects in half of the documents and has to predict what "
-    "it selects in the others; so are rules for the head with its pairing of queries and keys "
-    "drawn at random. A head that does better than all draws of all heads has a pairing that is "
-    "more than chance. Whether heads are at the margin solution that training goes to is asked "
-    "with --training-texts alone: on other texts even a head exactly there does not show it; "
-    "--control says how sure that question is of its answer on heads of these sizes. With "
-    "--checkpoints, it is said of every head whether it grew or shrank since, and whether the rest "
-    "of its change goes toward the margin solution of what it selects now, further than changes of "
-    "heads turned at random.",
-    "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor audit` "
-    "and `attractor reproduce --data` go on from it without the model. "
-    "`attractor example heads heads.nc` writes heads with known rules to start from. Exit codes: "
-    "0 done, whatever was found; 2 bad input; 130 interrupted.",
-)
 
 
 def audit(
@@ -478,3 +457,35 @@ def _provenance(
         else (),
         settings={f"captured {key}": value for key, value in captured.origin.items()},
     )
+
+
+COMMAND = Command(
+    audit,
+    "Say what the heads of a pretrained transformer select on texts, which of them "
+    "pair keys with queries in a way that random pairings do not; with --out write a "
+    "report with pictures.",
+    {
+        "attractor audit heads.nc --out audit-report": 11,
+        "attractor audit heads.nc --control": 65,
+        "attractor audit MODEL_FOLDER texts.txt --out audit-report": 120,
+    },
+    (
+        "MODEL is the folder that a model of transformers and its tokenizer were saved in, TEXTS "
+        "a file with a document a line or a folder of .txt files; or MODEL is a .nc file of heads"
+        " captured before, and nothing follows it. No model is downloaded, and no code of a "
+        "folder is run.",
+        "A rule is learned from what a head selects in half of the documents and has to predict "
+        "what it selects in the others; so are rules for the head with its pairing of queries and"
+        " keys drawn at random. A head that does better than all draws of all heads has a pairing"
+        " that is more than chance. Whether heads are at the margin solution that training goes "
+        "to is asked with --training-texts alone: on other texts even a head exactly there does "
+        "not show it; --control says how sure that question is of its answer on heads of these "
+        "sizes. With --checkpoints, it is said of every head whether it grew or shrank since, and"
+        " whether the rest of its change goes toward the margin solution of what it selects now, "
+        "further than changes of heads turned at random.",
+        "With --out, the report keeps what was captured, capture/heads.nc, so that `attractor "
+        "audit` and `attractor reproduce --data` go on from it without the model. `attractor "
+        "example heads heads.nc` writes heads with known rules to start from. Exit codes: 0 done,"
+        " whatever was found; 2 bad input; 130 interrupted.",
+    ),
+)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         AttractingCone as AttractingCone,
         attracting_cone as attracting_cone,
     )
-    from attractor.margin.selections._tie_classes import tie_classes as tie_classes
     from attractor.margin.selections.enumeration import (
         SelectionCensus as SelectionCensus,
         enumerate_selections as enumerate_selections,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         LocalOptimality as LocalOptimality,
         check_local_optimality as check_local_optimality,
     )
+    from attractor.margin.selections.tie_classes import tie_classes as tie_classes
     from attractor.margin.solution import Solution as Solution
     from attractor.margin.variants.decomposition import (
         Decomposition as Decomposition,

@@ -119,7 +119,7 @@ def solve(
     geometry = get_geometry(geometry)
     own = None if methods is None else tuple(check_items("methods", methods, Callable, 1))
     tried = methods_of(geometry, own)
-    check_tolerance(tolerance)
+    check_share("tolerance", tolerance, 1e-9)
     single = isinstance(problem, MarginProblem)
     problems: list[MarginProblem] = _listed(problem)
     warm_start = None if start is None else _as_start(start, problem)
@@ -138,15 +138,6 @@ def solve(
                 alike = [problems[i] for i in places]
                 found.update(zip(places, _together(alike, run), strict=True))
     return found[0] if single else [found[i] for i in range(len(problems))]
-
-
-def check_tolerance(tolerance: float) -> None:
-    """Checks a relative duality gap to reach.
-
-    Raises:
-        InvalidInputError: Unless it is a number between 0 and 1.
-    """
-    check_share("tolerance", tolerance, 1e-9)
 
 
 def _as_start(start: Any, problem: MarginProblem | Sequence[MarginProblem]) -> np.ndarray:

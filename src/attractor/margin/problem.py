@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.geometry._lengths import ordinary_factor
+from attractor.geometry.vectors import ordinary_factor
 from attractor.margin.selection import Selection
 from attractor.results import Described, Rows
 from attractor.support.checks import check_choice, check_items, check_kind, check_text

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import lengths
-from attractor.geometry._lengths import in_ordinary_units
+from attractor.geometry.vectors import in_ordinary_units
 from attractor.results import Described, Rows
 from attractor.support.checks import check_function, check_kinds
 from attractor.support.errors import InvalidInputError, TiedTokensWarning, warn_caller

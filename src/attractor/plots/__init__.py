@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         singular_values as singular_values,
         solution_figure as solution_figure,
     )
-    from attractor.plots.style._style import (
+    from attractor.plots.style.look import (
         COLORS as COLORS,
         COLUMN as COLUMN,
         PAGE as PAGE,

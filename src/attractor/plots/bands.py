@@ -11,7 +11,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from attractor.plots.style._style import COLORS, SERIES
+from attractor.plots.style.look import COLORS, SERIES
 from attractor.plots.style.roles import shade
 from attractor.support.errors import InvalidInputError
 

@@ -17,8 +17,8 @@ from matplotlib.patches import Patch, Rectangle
 from attractor.plots import curves
 from attractor.plots.attention import MOST_SEQUENCES, attention_map, colorbar, predicted_legend
 from attractor.plots.several_runs import panels_of_runs, trials_in_words
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import PREDICTED, REACHED
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import PREDICTED, REACHED
 from attractor.results import axis_of
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import check_shape

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
 

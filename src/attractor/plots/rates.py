@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from attractor.plots.bands import write_in_middle
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, REACHED
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, REACHED
 from attractor.plots.style.roles import line_style, role_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import PAGE, SERIES, panels_on_page
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import PAGE, SERIES, panels_on_page
 from attractor.plots.style.pairs import shared_legend
 
 TOGETHER = 3

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from attractor.plots.geometries import geometry_label, solution_map
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PREDICTED, REACHED, panels_on_page
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:

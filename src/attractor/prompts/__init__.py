@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attractor.prompts.files.head import (
         HEAD_LAYOUT as HEAD_LAYOUT,
         HeadCase as HeadCase,
+        load_head as load_head,
         save_head as save_head,
     )
     from attractor.prompts.files.in_context import (

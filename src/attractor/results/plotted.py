@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
 class Plotted(abc.ABC):
     """A result that can be drawn."""
 
+    _plots: ClassVar[str] = "attractor.plots"
+    """Where the function lies that draws it: results know no more of drawing than this name."""
+
     def plot(self, **options: Any) -> Figure:
-        """Draws it with a function of ``attractor.plots``.
+        """Draws it with the function of its room's ``plots``.
 
         A notebook shows the figure; ``figure.savefig`` writes it. The functions that draw into axes
-        of your own are in ``attractor.plots``, too.
+        of your own are there, too.
 
         Args:
             **options: Options of that function.
@@ -27,16 +31,14 @@ class Plotted(abc.ABC):
         Raises:
             InvalidInputError: If there is nothing to draw.
         """
-        from attractor import plots  # of a room below: results know no more of it than a name
-
         function, given = self._picture()
-        figure = getattr(plots, function)(given, **options)
+        figure = getattr(importlib.import_module(self._plots), function)(given, **options)
         figure.description = self._seen()
         return figure
 
     @abc.abstractmethod
     def _picture(self) -> tuple[str, Any]:
-        """Name of the function of ``attractor.plots``, and what it draws."""
+        """Name of the function that draws it, and what it draws."""
 
     def _seen(self) -> str:
         """What is seen in the picture, in numbers, for those who cannot see it."""

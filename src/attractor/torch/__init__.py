@@ -1,10 +1,9 @@
-"""PyTorch optimizers, ours to drop in and any on exact gradients; heads of models captured.
+"""PyTorch optimizers: ours to drop in, and any on exact gradients.
 
 Importing this module imports PyTorch.
 """
 
 import attractor.torch._installed  # noqa: F401 - before all that needs PyTorch
-from attractor.heads import capture_heads
 from attractor.torch.mirror_descent import MirrorDescent
 from attractor.torch.optimizer import TorchOptimizer
 from attractor.torch.steepest_descent import SteepestDescent
@@ -14,6 +13,5 @@ __all__ = [
     "MirrorDescent",
     "SteepestDescent",
     "TorchOptimizer",
-    "capture_heads",
     "train_with_torch",
 ]

@@ -81,6 +81,18 @@ class TorchOptimizer:
         }
         return cls(factory, name, DIRECTION if invariant and memoryless else MAGNITUDE, settings)
 
+    def step(
+        self,
+        arrays: Sequence[Float[np.ndarray, "..."]],
+        gradients: Sequence[Float[np.ndarray, "..."]],
+    ) -> list[Float[np.ndarray, "..."]]:
+        """The arrays after the first step of an optimizer of its own."""
+        made, parameters = make(self.factory, arrays)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = torch.from_numpy(gradient)
+        made.step()
+        return [one.detach().numpy() for one in parameters]
+
 
 def make(factory: Factory, arrays: Sequence[Float[np.ndarray, "..."]]) -> tuple[Any, list[Any]]:
     """An optimizer of a factory, and the parameters it was given: float64 copies of arrays.

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
+from attractor.attention import mean_loss, scaled_gradient
 from attractor.attention.entrywise_gradient import entrywise_gradient
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
-from attractor.attention._scaled_gradient import scaled_gradient
+from attractor.attention import scaled_gradient
 from attractor.attention.excess import log_excess_loss
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss

@@ -7,7 +7,7 @@ from attractor.attention import AttentionMatrix, attention_rows, get_loss, mean_
 from attractor.corpora.corpus import Corpus
 from attractor.corpora.mechanics import attention_limits, ball_path, label_mass_tokens
 from attractor.corpora.mechanics.limits import log_excess_loss
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 

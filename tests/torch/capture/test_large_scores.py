@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skips
 
-from attractor.heads import (
+from attractor.heads import (  # noqa: E402
     CaptureStatus,
     WatchedHead,
     capture_heads,

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from attractor.attention import Head, LinearHead
 from attractor.attention.losses import is_margin_loss
 from attractor.margin.selection import Selection, score_rounding, token_scores
-from attractor.margin.selections._tie_classes import equal_scores
+from attractor.margin.selections.tie_classes import equal_scores
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
-"""``attractor check``: predict, train, compare the two, and report."""
+"""Solve, train, compare: a report on your token file."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
+from attractor.cli.command import Command
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from attractor.cli.inputs import Plan
     from attractor.geometry import Geometry
 
-EPILOG = about_tokens("check")
 
 _NOT_BEFOREHAND = (
     "The head is trained, and where it goes decides which tokens attention keeps: the direction is "
@@ -159,3 +159,15 @@ def _descended(how: Plan) -> Geometry:
             "Take another one, or `attractor solve --norm` and `attractor train` apart",
         )
     return geometry
+
+
+COMMAND = Command(
+    check,
+    "Solve for the direction training must take, train, compare the two; with --out "
+    "write a report with pictures.",
+    {
+        "attractor check tokens.npz": 4,
+        "attractor check tokens.npz --steps 20000 --out check-report": 7,
+    },
+    about_tokens(),
+)

@@ -1,4 +1,4 @@
-"""``attractor demo``: the whole path on handwritten digits."""
+"""A report on handwritten digits: where attention goes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed, report_output
 from attractor.cli.session import Session, session
-from attractor.cli.texts import ending
 from attractor.support.storage import check_paths
 from attractor.support.storage.markers import REPORT
 
@@ -21,12 +21,6 @@ DATA_SETS = 40
 STEPS = 3000
 LEARNING_RATE = 10.0
 DIGITS = (3, 8)
-
-EPILOG = ending(
-    "demo",
-    "Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a "
-    "sequence of 16 patches. Which patch does attention end on, and was it the predicted one?",
-)
 
 
 def demo(
@@ -84,3 +78,16 @@ def _run(n: int, seed: int, current: Session) -> SizeResult:
         progress=current.progress,
     )
     return SizeResult(drawn, prediction, verify(trajectory))
+
+
+COMMAND = Command(
+    demo,
+    "Run the whole path on handwritten digits, and write a report with pictures.",
+    {
+        "attractor demo": 7,
+    },
+    (
+        "Data sets of 6, 12 and 24 images of the digits 3 and 8, 40 of each size; every image is a "
+        "sequence of 16 patches. Which patch does attention end on, and was it the predicted one?",
+    ),
+)

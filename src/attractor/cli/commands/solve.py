@@ -1,4 +1,4 @@
-"""``attractor solve``: the direction, and its certificate."""
+"""The direction training must take, with a certificate."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
@@ -36,8 +37,6 @@ _MOST_PAIRS = 20
 
 _MOST_VALUES = 10
 """Singular values printed."""
-
-EPILOG = about_tokens("solve")
 
 
 def solve(
@@ -137,3 +136,14 @@ def _singular_values(solution: Solution) -> Any:
     if not np.isfinite(solution.W).all():
         return None
     return np.linalg.svd(solution.W, compute_uv=False).tolist()
+
+
+COMMAND = Command(
+    solve,
+    "Solve the margin problem for the direction training must take; certify it.",
+    {
+        "attractor solve tokens.npz": 1,
+        "attractor solve tokens.npz --norm nuclear --certificate W.json": 2,
+    },
+    about_tokens(),
+)

@@ -1,4 +1,4 @@
-"""``attractor train``: training alone."""
+"""Train by any optimizer and save the run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import (
     Json,
     LossName,
@@ -24,8 +25,6 @@ from attractor.cli.texts import about_tokens
 from attractor.files.token_file import LoadedTokens
 from attractor.support.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.support.storage.markers import CHECKPOINT
-
-EPILOG = about_tokens("train")
 
 
 def train(
@@ -104,3 +103,13 @@ def train(
         )
         norm = norm_option(how.method.own_norm)
         current.suggest(f"attractor verify {shlex.quote(str(out))}{norm}")
+
+
+COMMAND = Command(
+    train,
+    "Train by any optimizer and save the run.",
+    {
+        "attractor train tokens.npz --optimizer md-1.75 --out run.nc": 3,
+    },
+    about_tokens(),
+)

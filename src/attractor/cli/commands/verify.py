@@ -1,4 +1,4 @@
-"""``attractor verify``: a saved run compared with the solution for what it reached."""
+"""How close a saved run came to its margin solution."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.commands.solve import NORMS
 from attractor.cli.netcdf_kinds import RUN, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import ExitCode, session
-from attractor.cli.texts import ending
 from attractor.cli.verdicts import (
     goes_on,
     has_direction,
@@ -22,13 +22,6 @@ from attractor.cli.verdicts import (
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths
 from attractor.support.storage.markers import REPORT
-
-EPILOG = ending(
-    "verify",
-    "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 done, "
-    "2 bad input, 3 infeasible (no trial has a direction to compare with: there is no solution, "
-    "or W is at rest at a finite minimum of the loss, or beside one), 130 interrupted.",
-)
 
 
 def verify(
@@ -88,3 +81,18 @@ def verify(
             current.wrote("report", out / REPORT)
         else:
             current.unwritten()
+
+
+COMMAND = Command(
+    verify,
+    "Compare a saved run with the margin problem for the selection that each trial reached.",
+    {
+        "attractor verify run.nc --out verify-report": 4,
+    },
+    (
+        "RUN is a file that `attractor train` wrote, or the folder of a report. Exit codes: 0 "
+        "done, 2 bad input, 3 infeasible (no trial has a direction to compare with: there is no "
+        "solution, or W is at rest at a finite minimum of the loss, or beside one), 130 "
+        "interrupted.",
+    ),
+)

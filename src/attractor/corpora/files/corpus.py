@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.files.contents import ArrayFile, DataSet, Layout, check_known, text_list
+from attractor.files.contents import (
+    ARRAY_SUFFIXES,
+    ArrayFile,
+    DataSet,
+    Layout,
+    check_known,
+    text_list,
+)
 from attractor.files.shrinking import Trial, drop
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64
+from attractor.support.storage import existing_file
 
 if TYPE_CHECKING:
     from attractor.corpora import Corpus, CorpusStructure
@@ -65,11 +73,22 @@ class CorpusCase(ArrayFile, DataSet):
     )
     layout: ClassVar[Layout] = CORPUS_LAYOUT
     marks: ClassVar[tuple[str, ...]] = _MARKS
+    takes_text: ClassVar[bool] = True
     corpus: Corpus
     embeddings: Float[np.ndarray, "V d"] | None = None
     initial_scales: tuple[float, float] = (0.0, 0.0)
     about: str = "corpus"
     notices: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> CorpusCase:
+        """Reads a file of arrays, or text with a sentence a line; see ``FileContents``."""
+        file = existing_file(path, cls.missing)
+        if file.suffix in ARRAY_SUFFIXES:
+            return super().read(file)
+        from attractor.corpora.files.corpus_text import read_text
+
+        return read_text(file)
 
     @classmethod
     def from_arrays(

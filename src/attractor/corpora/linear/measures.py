@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attractor.corpora.linear._support_space import support_space
 from attractor.corpora.linear.problem import finite_part
 from attractor.corpora.linear.trajectory import LinearTrajectory
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.margin import Solution
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError

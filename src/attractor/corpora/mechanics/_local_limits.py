@@ -14,7 +14,7 @@ from attractor.corpora.mechanics._cyclic_subspace import CyclicSubspace, cyclic_
 from attractor.corpora.mechanics._graph_problem import graph_problem
 from attractor.corpora.mechanics.contexts import PaddedContexts, tables_of
 from attractor.corpora.structures.graphs import QueryGraphs
-from attractor.geometry._lengths import cosines, in_ordinary_units
+from attractor.geometry.vectors import cosines, in_ordinary_units
 from attractor.margin import Solution, solve
 from attractor.support.checks import check_kinds, check_number, one_or_several
 from attractor.support.errors import InvalidInputError

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.analysis.measures import measure_direction
 from attractor.corpora.mechanics.limits import AttentionLimits, log_excess_loss, log_mass_outside
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.support.checks import check_kinds, one_or_several
 from attractor.support.errors import InvalidInputError
 from attractor.training import Trajectory

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from attractor.corpora.plots.layers import FONT, box_width, short
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.roles import tint
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from matplotlib.patches import Patch
 
 from attractor.corpora import AssumptionCheck, PartialOrders, TokenClass
 from attractor.corpora.plots.layers import short, text_width
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.roles import ROLES
 
 MOST_TOKENS = 40

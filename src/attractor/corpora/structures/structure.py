@@ -39,6 +39,8 @@ class CorpusStructure(Plotted, Printed):
         assumptions: The assumptions of the theory, checked on the corpus.
     """
 
+    _plots = "attractor.corpora.plots"
+
     width: ClassVar[int] = 100
     corpus: Corpus
     collocation: Collocation

@@ -154,6 +154,8 @@ class Audit(Plotted, Printed):
             ``null`` names the null that the verdict rests on, ``alpha``, ``draws``, ``seed``.
     """
 
+    _plots = "attractor.heads.plots"
+
     data: xr.Dataset
 
     @property

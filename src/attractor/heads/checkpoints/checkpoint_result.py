@@ -82,6 +82,8 @@ class CheckpointAudit(Plotted, Printed):
             ``seed``.
     """
 
+    _plots = "attractor.heads.plots"
+
     data: xr.Dataset
 
     @property

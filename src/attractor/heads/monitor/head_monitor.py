@@ -24,10 +24,9 @@ from attractor.heads.monitor.seen import records_seen
 from attractor.heads.monitor.shared_calls import SharedCalls, attempted
 from attractor.heads.monitor.table import latest_record, latest_table, notes
 from attractor.heads.monitor.watch import Watch
-from attractor.margin._solve import check_tolerance
 from attractor.margin.methods import methods_for
 from attractor.results import Plotted, Printed, load_data, save_data
-from attractor.support.checks import as_number, check_count, check_function
+from attractor.support.checks import as_number, check_count, check_function, check_share
 from attractor.support.errors import AttractorError, AttractorWarning, InvalidInputError
 from attractor.support.randomness import check_seed, generator, seeded
 
@@ -85,6 +84,8 @@ class HeadMonitor(Plotted, Printed):
         [0.89, 0.89, 0.89, 0.89]
     """
 
+    _plots = "attractor.heads.plots"
+
     width = 110
 
     def __init__(
@@ -132,7 +133,7 @@ class HeadMonitor(Plotted, Printed):
         most = check_count("max_constraints", max_constraints)
         self.geometry = get_geometry(geometry)
         methods_for(self.geometry)
-        check_tolerance(tolerance)
+        check_share("tolerance", tolerance, 1e-9)
         self.records: dict[str, list[HeadRecord]] = {name: [] for name in names}
         self.random_ratios: dict[str, Float[np.ndarray, "draw"]] = {}
         self._budget = Budget(budget, clock)

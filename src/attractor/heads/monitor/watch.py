@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from attractor.analysis.measures import measure_direction, required_margins
 from attractor.analysis.unselected import log_mean, log_unselected
 from attractor.geometry import Geometry
-from attractor.geometry._lengths import ordinary_factor
 from attractor.geometry.loading import raised_by_user
+from attractor.geometry.vectors import ordinary_factor
 from attractor.heads.monitor.head import WatchedHead, as_tokens, constraints_of
 from attractor.heads.monitor.record import RecordStatus
 from attractor.heads.monitor.shared_calls import SharedCalls

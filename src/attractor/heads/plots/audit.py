@@ -22,8 +22,8 @@ from attractor.heads.audit.heads import (
     of_verdict,
 )
 from attractor.heads.audit.margin_solution import ARRIVED
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS
 from attractor.plots.style.roles import tint
 
 WIDE = 9.2

@@ -12,8 +12,8 @@ from matplotlib.image import AxesImage
 
 from attractor.plots.geometries import geometry_label
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE, SERIES
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE, SERIES
 
 _MARKERS = "osD^vP*X"
 _MOST_CURVES = 8

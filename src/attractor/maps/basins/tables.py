@@ -34,6 +34,8 @@ class BasinStudy(Plotted, Printed):
         data: Labeled arrays.
     """
 
+    _plots = "attractor.maps.plots"
+
     width: ClassVar[int] = 80
     kind: ClassVar[str]
     drawn_by: ClassVar[str]

@@ -1,19 +1,20 @@
 """The bias matrix: which optimizer maximizes the margin in which norm."""
 
 from attractor.maps.bias._bias_matrix import bias_matrix
+from attractor.maps.bias._which_norm import which_norm
 from attractor.maps.bias.answer import NormAnswer
 from attractor.maps.bias.best_setting import Cell
-from attractor.maps.bias.bring_your_own import (
+from attractor.maps.bias.medians import MedianInterval, median_interval
+from attractor.maps.bias.methods import NORMS, standard_methods
+from attractor.maps.bias.result import BiasMatrix
+from attractor.support.settings import all_in_own_settings
+from attractor.training.own.bring_your_own import (
     as_method,
     load_geometry,
     load_method,
     named_optimizer,
-    which_norm,
 )
-from attractor.maps.bias.medians import MedianInterval, median_interval
-from attractor.maps.bias.methods import NORMS, Method, standard_methods
-from attractor.maps.bias.result import BiasMatrix
-from attractor.support.settings import all_in_own_settings
+from attractor.training.own.method import Method
 
 __all__ = [
     "NORMS",

@@ -15,7 +15,7 @@ from attractor.attention.multi_head import one_attention_head
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.maps.bias.answer import SATURATED
 from attractor.maps.bias.finished_runs import FinishedRun, FinishedRuns
-from attractor.maps.bias.methods import NORMS, Method, gradients_of, standard_methods
+from attractor.maps.bias.methods import NORMS, standard_methods
 from attractor.maps.bias.ratios import (
     margin_ratios,
     nearby_names,
@@ -34,6 +34,7 @@ from attractor.support.progress import progress_bar
 from attractor.support.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
+from attractor.training.own.method import Method, gradients_of
 from attractor.training.validation import check_head, check_tokens, refuse_weights
 
 if TYPE_CHECKING:
@@ -239,9 +240,7 @@ class Experiment:
         }
         if isinstance(method.optimizer, Optimizer):
             return train(self.tokens, self.head, method.optimizer, weights="all", **common)
-        from attractor.torch import train_with_torch
-
-        return train_with_torch(self.tokens, self.head, method.optimizer, **common)
+        return bridge("torch").train_with_torch(self.tokens, self.head, method.optimizer, **common)
 
     def matrix(self, rows: Sequence[Method], runs: Sequence[FinishedRun]) -> BiasMatrix:
         """The matrix of rows that were run."""

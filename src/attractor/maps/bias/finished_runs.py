@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from attractor.maps.bias.methods import Method
 from attractor.maps.bias.result import BiasMatrix
 from attractor.results import load_data, save_data
+from attractor.training.own.method import Method
 
 if TYPE_CHECKING:
     import numpy as np

@@ -55,6 +55,8 @@ class BiasMatrix(Plotted, Printed):
             attends to at the end, -1 for several.
     """
 
+    _plots = "attractor.maps.plots"
+
     width: ClassVar[int] = 80
     data: xr.Dataset
 

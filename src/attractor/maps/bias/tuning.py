@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from attractor.maps.bias.best_setting import setting_text
-from attractor.maps.bias.methods import Method
 from attractor.support.checks import check_function, check_items, check_number
 from attractor.training import Optimizer, power_decay
+from attractor.training.own.method import Method
 
 DECAYS = (0.0, 0.5)
 """Powers of the step that step sizes fall with."""

@@ -16,8 +16,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.roles import SEQUENCES, role_of, tint
 
 _GLOBAL = COLORS["blue"]

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from attractor.plots.geometries import geometry_label, numbers_on_colors
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS
 
 if TYPE_CHECKING:
     from attractor.maps.bias import BiasMatrix

@@ -18,8 +18,8 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from attractor.maps.sweeps.grid import is_more_even
 from attractor.plots.bands import write_in_middle
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE, SERIES
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE, SERIES
 from attractor.plots.style.roles import ordered_line_styles
 from attractor.support.checks import check_choice
 from attractor.support.errors import InvalidInputError
@@ -143,11 +143,12 @@ def phase_lines_figure(
     Half-way points are diamonds at one half, with a bar for their interval.
 
     Args:
-        data: What ``attractor.maps.sweeps.average_trials`` returns, or ``attractor.maps.sweeps.crossings``.
+        data: What ``average_trials`` or ``crossings`` of ``attractor.maps.sweeps`` returns.
         x: The axis to the right.
         lines: An axis with a line for each value; None where there is none.
         panels: An axis with a panel for each value; None where there is none.
-        transitions: What ``attractor.maps.sweeps.transition`` makes of the data along ``x``; or None.
+        transitions: What ``transition`` of ``attractor.maps.sweeps`` makes of the data along
+            ``x``; or None.
 
     Raises:
         InvalidInputError: If the data are none of these, have other axes, or more values than

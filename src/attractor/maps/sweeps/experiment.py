@@ -24,19 +24,11 @@ from attractor.support.checks import (
 )
 from attractor.support.errors import InvalidInputError
 from attractor.support.loaded import current_folder_last
+from attractor.support.plugins import plugins
 
-BUILT_IN = {
-    name: f"attractor.maps.sweeps.experiments.{name}"
-    for name in (
-        "flow_and_verify",
-        "in_context_risks",
-        "local_optima",
-        "margins",
-        "train_and_verify",
-    )
-}
-"""The module of each experiment of the library: it holds ``run``, and a function of that name that
-makes the experiment. Files name these alone."""
+GROUP = "attractor.experiments"
+"""The entry points of experiments: a module each, which holds ``run``, and a function of the name
+of the entry point that makes the experiment. Files name these alone."""
 
 DTYPES = ("f8", "f4", "i1")
 _OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -102,8 +94,9 @@ class Experiment:
             along=(self.along, Mapping),
             check=(self.check, str | None),
         )
-        if check_text("name", self.name) not in BUILT_IN and not _OWN.fullmatch(self.name):
-            remedy = suggest(self.name, BUILT_IN) + "Give 'module:function'"
+        known = built_in_modules()
+        if check_text("name", self.name) not in known and not _OWN.fullmatch(self.name):
+            remedy = suggest(self.name, known) + "Give 'module:function'"
             raise InvalidInputError("name", f"{shown(self.name)} is no function", remedy)
         if self.name.startswith("__main__:"):
             raise InvalidInputError(
@@ -176,17 +169,22 @@ class Experiment:
         }
 
 
+def built_in_modules() -> dict[str, str]:
+    """The module of each experiment that is known by its name alone, here and in workers."""
+    return {name: entry.value for name, entry in plugins(GROUP).items()}
+
+
 def built_in(name: str, **settings: Any) -> Experiment:
     """An experiment of the library, by its name.
 
     Args:
-        name: One of ``BUILT_IN``.
+        name: The name of an experiment of the library, or of a distribution that adds one.
         **settings: What it is to do.
 
     Raises:
         InvalidInputError: If there is none of that name, or it refuses the settings.
     """
-    module = _imported(BUILT_IN[check_choice("experiment", name, BUILT_IN)])
+    module = _imported(built_in_modules()[check_choice("experiment", name, built_in_modules())])
     return _made(name, getattr(module, name), settings)
 
 
@@ -247,8 +245,8 @@ def source_of(name: str) -> str:
 
 def _place(name: str) -> tuple[str, str]:
     """The module and the name in it of the function of an experiment."""
-    if name in BUILT_IN:
-        return BUILT_IN[name], "run"
+    if name in built_in_modules():
+        return built_in_modules()[name], "run"
     module, _, function = name.partition(":")
     return module, function
 

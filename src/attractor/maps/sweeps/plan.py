@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attractor.maps.sweeps.experiment import BUILT_IN, Experiment, built_in, from_python
+from attractor.maps.sweeps.experiment import Experiment, built_in, built_in_modules, from_python
 from attractor.maps.sweeps.grid import Grid
 from attractor.support.checks import (
     as_number,
@@ -173,7 +173,7 @@ class _Place:
 def _named(at: _Place, settings: Mapping[str, Any]) -> Experiment:
     """The experiment of the library that a plan names."""
     name, argument = at.experiment, f"{at.file} experiment"
-    known = f"Give one of {', '.join(repr(one) for one in BUILT_IN)}"
+    known = f"Give one of {', '.join(repr(one) for one in built_in_modules())}"
     if name is None:
         raise InvalidInputError(argument, "it is missing", known)
     if isinstance(name, str) and ":" in name:
@@ -182,9 +182,9 @@ def _named(at: _Place, settings: Mapping[str, Any]) -> Experiment:
             f"{shown(name)} is code of somebody's own, which a file is never trusted to name",
             "If you know it, name it yourself: attractor sweep PLAN --experiment module:name",
         )
-    if name not in BUILT_IN:
+    if name not in built_in_modules():
         raise InvalidInputError(
-            argument, f"{shown(name)} is not known", suggest(name, BUILT_IN) + known
+            argument, f"{shown(name)} is not known", suggest(name, built_in_modules()) + known
         )
     return built_in(name, **settings)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius
-from attractor.geometry._lengths import in_ordinary_units
+from attractor.geometry.vectors import in_ordinary_units
 from attractor.margin.problem import check_tokens_kept
 from attractor.margin.selection import Selection, score_rounding, token_scores
 from attractor.margin.selections.local_optimality import LocalOptimality, check_local_optimality

@@ -13,7 +13,7 @@ from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.margin._solve import solve
 from attractor.margin.problem import MarginProblem
 from attractor.margin.selection import Selection, token_scores
-from attractor.margin.selections._tie_classes import is_of_classes, solve_tie_classes, tie_classes
+from attractor.margin.selections.tie_classes import is_of_classes, solve_tie_classes, tie_classes
 from attractor.margin.solution import Solution
 from attractor.results import Rows, Summary
 from attractor.support.checks import check_choice, check_kinds

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius, Geometry
-from attractor.geometry._lengths import cosines, ordinary_factor
+from attractor.geometry.vectors import cosines, ordinary_factor
 from attractor.margin._solve import solve
 from attractor.margin.problem import MarginProblem, derived, norms_of, places_of
 from attractor.margin.selection import Selection

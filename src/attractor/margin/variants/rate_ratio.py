@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Frobenius, Geometry, get_geometry
-from attractor.margin._solve import check_tolerance, solve
+from attractor.margin._solve import solve
 from attractor.margin.problem import MarginProblem, norms_of, tokens_of
 from attractor.margin.selection import Selection
 from attractor.margin.solution import Solution, texts_of
 from attractor.margin.variants.label import label_problem, label_support
 from attractor.margin.variants.relaxed import at_rows
 from attractor.results import Rows, Summary
-from attractor.support.checks import check_kinds
+from attractor.support.checks import check_kinds, check_share
 from attractor.support.errors import InvalidInputError, Status
 from attractor.support.precision import as_float64
 from attractor.tokens import Tokens
@@ -180,7 +180,7 @@ def rate_ratio_direction(
     check_kinds(
         tokens=(tokens, Tokens), selection=(selection, Selection), label=(label, Solution | None)
     )
-    check_tolerance(tolerance)
+    check_share("tolerance", tolerance, 1e-9)
     geometry = get_geometry(geometry)
     wanted = label_problem(tokens, selection)
     if label is None:

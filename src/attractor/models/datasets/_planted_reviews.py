@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Int32
 
+from attractor.models.datasets.token_numbers import FIRST, PADDING
 from attractor.support.checks import check_count, check_probability
 from attractor.support.errors import InvalidInputError
 from attractor.support.randomness import generator
 
-PADDING, FIRST = 0, 1
 _SPECIAL = 2
 
 

@@ -1,4 +1,4 @@
-"""``attractor claims``: the papers' statements, checked on their data or on the user's."""
+"""Check the papers' statements on their data or yours."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.interruption import behind
 from attractor.cli.options import Json, Quiet, Report, Seed, report_output
 from attractor.cli.session import Session, session
-from attractor.cli.texts import ending
 from attractor.files.reading import ANY
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths, existing_file
@@ -27,27 +27,6 @@ if TYPE_CHECKING:
 SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 2.0, 0.7, 300
 """What a claim takes on the paper's data, and on the user's: the mean over claims; what training
 of classifiers takes besides, once."""
-
-EPILOG = ending(
-    "claims",
-    "Without a name, --of, --all or --data the claims are listed, a line each; --statements lists "
-    "every statement, figure and table of the papers with the claims and figures that check it, or "
-    "the reason why there are none, and so does the report of --of and --all. An outcome is "
-    "holds, fails (the smallest data found on which it does are saved; `attractor check` reads "
-    "them, `attractor corpus` where they are a corpus, and `attractor prompt-length` where they "
-    "are a head), not settled (the interval of an estimate has the bound inside), assumption not "
-    "met, or vacuous here. Claims speak of token files, of corpora, of heads, of in-context "
-    "regression, of in-context tasks with their prompts, or of results of trained classifiers "
-    "(results.nc, which figures of them leave beside their models, or your own with the same "
-    "variables); with --data those are checked that speak of what your file is, and the others are "
-    "counted. With --data alone it is said first which hypotheses of the papers your file meets. "
-    "On the papers' "
-    "data, claims about classifiers train them first: --all and --of mirror-descent take some five "
-    "minutes longer for it. "
-    "`attractor check --help` shows what a token file holds, `attractor corpus --help` what a "
-    "corpus does, and `attractor prompt-length --help` what a head file does. Exit codes: 0 done, "
-    "whatever the outcomes; 2 bad input; 130 interrupted.",
-)
 
 
 def claims(
@@ -257,3 +236,32 @@ def claims_provenance(
         settings=settings,
         bibtex=[claim.bibtex for claim in chosen],
     )
+
+
+COMMAND = Command(
+    claims,
+    "Check the papers' statements: on the papers' data, or on yours.",
+    {
+        "attractor claims transformers-as-svms/rank": 4,
+        "attractor claims --data tokens.npz": 29,
+        "attractor claims --of max-margin --out claims-report": 29,
+    },
+    (
+        "Without a name, --of, --all or --data the claims are listed, a line each; --statements "
+        "lists every statement, figure and table of the papers with the claims and figures that "
+        "check it, or the reason why there are none, and so does the report of --of and --all. An"
+        " outcome is holds, fails (the smallest data found on which it does are saved; `attractor"
+        " check` reads them, `attractor corpus` where they are a corpus, and `attractor "
+        "prompt-length` where they are a head), not settled (the interval of an estimate has the "
+        "bound inside), assumption not met, or vacuous here. Claims speak of token files, of "
+        "corpora, of heads, of in-context regression, of in-context tasks with their prompts, or "
+        "of results of trained classifiers (results.nc, which figures of them leave beside their "
+        "models, or your own with the same variables); with --data those are checked that speak "
+        "of what your file is, and the others are counted. With --data alone it is said first "
+        "which hypotheses of the papers your file meets. On the papers' data, claims about "
+        "classifiers train them first: --all and --of mirror-descent take some five minutes "
+        "longer for it. `attractor check --help` shows what a token file holds, `attractor corpus"
+        " --help` what a corpus does, and `attractor prompt-length --help` what a head file does."
+        " Exit codes: 0 done, whatever the outcomes; 2 bad input; 130 interrupted.",
+    ),
+)

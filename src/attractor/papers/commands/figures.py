@@ -1,4 +1,4 @@
-"""``attractor figures``: the papers' figures, drawn from their own seeds."""
+"""Draw the papers' figures, with the data behind them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
-from attractor.cli.texts import ending
 from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 SECONDS = 5
 """What a figure takes at size quick, in the mean; those that train models take minutes."""
-
-EPILOG = ending(
-    "figures",
-    "Without a name, --of or --all the figures are listed, a line each. Figures that the folder "
-    "holds already, with the same settings, are not computed again, and long work that was killed "
-    "goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted.",
-)
 
 
 def figures(
@@ -158,3 +151,17 @@ def _readings(done: DrawnFigure, how: str) -> Table:
         mark = Text("yes", "green") if reading.agrees else Text("no", "bold red")
         table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
     return table
+
+
+COMMAND = Command(
+    figures,
+    "Draw the papers' figures: PNG, SVG and the labeled data behind them.",
+    {
+        "attractor figures max-margin/global-and-local --out figures": 4,
+    },
+    (
+        "Without a name, --of or --all the figures are listed, a line each. Figures that the "
+        "folder holds already, with the same settings, are not computed again, and long work that"
+        " was killed goes on where it was. Exit codes: 0 done, 2 bad input, 130 interrupted.",
+    ),
+)

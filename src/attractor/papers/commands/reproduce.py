@@ -1,9 +1,4 @@
-"""``attractor reproduce``: a result run again from its own file.
-
-A file may come from anybody: what it says it was made with is data. It names one of the commands
-below, whose own function is called, with values of the kinds that its options have. Paths, and
-names of code, are named again on the command line or not at all.
-"""
+"""Make a result again, and say what differs."""
 
 from __future__ import annotations
 
@@ -19,26 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import numpy as np
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import session
-from attractor.cli.texts import ending
 from attractor.support.checks import shown
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.support.storage import existing_file
 
 if TYPE_CHECKING:
     from attractor.results.provenance import Provenance
-
-EPILOG = ending(
-    "reproduce",
-    "FILE is any file that Attractor wrote for it: a picture, its data, a page or its JSON. It "
-    "says which version made it, on which data, with which seeds and settings.",
-    "A file of somebody else's is safe to give: it chooses among what Attractor itself can run, "
-    "within ranges, and that is printed before it begins. It never names code or a path: data are "
-    "read from --data, code from --optimizer and --norm, and nothing is kept. How long it takes is "
-    "the file's choice; Ctrl-C ends it.",
-    "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
-)
 
 
 NUMBERS = {
@@ -302,3 +286,21 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any], name: str) ->
     apart = np.where(np.isnan(old) & np.isnan(new), 0.0, np.abs(old - new))
     changed, most = int((apart != 0).sum()), np.nanmax(apart, initial=0.0)
     return f"{changed} of {old.size} differ, by up to {most:.3g}"
+
+
+COMMAND = Command(
+    reproduce,
+    "Run a figure, outcomes of claims or a report again, and say what differs.",
+    {
+        "attractor reproduce report/report.html --data tokens.npz": 6,
+    },
+    (
+        "FILE is any file that Attractor wrote for it: a picture, its data, a page or its JSON. It "
+        "says which version made it, on which data, with which seeds and settings.",
+        "A file of somebody else's is safe to give: it chooses among what Attractor itself can "
+        "run, within ranges, and that is printed before it begins. It never names code or a path:"
+        " data are read from --data, code from --optimizer and --norm, and nothing is kept. How "
+        "long it takes is the file's choice; Ctrl-C ends it.",
+        "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
+    ),
+)

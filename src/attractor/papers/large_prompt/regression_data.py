@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import initial_scale_bounds
 from attractor.prompts.regression.covariances import kac_murdock_szego
-from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds
 from attractor.prompts.regression.task import RegressionTask
 
 LONG = (256, 1024, 4096)

@@ -13,9 +13,9 @@ from attractor.papers.claim import Measurement
 from attractor.papers.large_prompt.regression_hypotheses import INDEPENDENT
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import BlockFlow, infinite_flow
 from attractor.prompts.regression.blocks import Blocks
 from attractor.prompts.regression.flows import _finite_flow
-from attractor.prompts.regression.flows._infinite_flow import BlockFlow, infinite_flow
 from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9

@@ -11,9 +11,8 @@ from jaxtyping import Float
 from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import initial_scale_bounds, limit_horizon, trained_limit
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds, trained_limit
-from attractor.prompts.regression.risks._infinite_risk import limit_horizon
 from attractor.prompts.regression.task import RegressionTask
 
 _ROUNDING = 1e-9

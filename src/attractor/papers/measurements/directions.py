@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.attention import get_parameterization
 from attractor.files.case import Case
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.claim import Measurement
 from attractor.training import Optimizer, Trajectory, get_optimizer, train
 

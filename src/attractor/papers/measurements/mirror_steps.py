@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.attention import AttentionMatrix, get_loss, scaled_gradient
-from attractor.attention._scaled_gradient import mean_loss
+from attractor.attention import AttentionMatrix, get_loss, mean_loss, scaled_gradient
 from attractor.attention.rows import attention_rows
 from attractor.attention.scaled import magnitude
 from attractor.files.case import Case

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.claim import Measurement
 from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.training import Trajectory

@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from attractor.analysis.wilson import wilson_interval
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.look import COLORS
 from attractor.plots.style.roles import role_of
 from attractor.support.errors import InvalidInputError
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from attractor.papers.transformers_as_svms.parts import OUTCOMES, REASONS
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.look import COLORS
 from attractor.plots.style.roles import DASHED, DOTTED, SOLID, ordered_line_styles
 
 LABELS = {

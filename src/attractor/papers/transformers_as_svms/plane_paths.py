@@ -13,7 +13,7 @@ from attractor.files.case import Case
 from attractor.papers.figure import Reading, Request, at_least, by_size
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
 from attractor.plots.plane import ray, trajectory
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.look import COLORS
 from attractor.plots.style.roles import line_style, role_of
 from attractor.training import train
 

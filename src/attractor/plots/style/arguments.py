@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D
 
-from attractor.plots.style._style import style_of_figures
+from attractor.plots.style.look import style_of_figures
 from attractor.support.checks import as_number, is_whole, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64, as_plain, check_shape

@@ -1,4 +1,4 @@
-"""``attractor in-context``: attention trained to regress in context, at several prompt lengths."""
+"""In-context regression at several prompt lengths."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, recorded, report_output
 from attractor.cli.session import session
-from attractor.cli.texts import ending
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import OutputFolder, check_paths
 from attractor.support.storage.markers import CHECKPOINT, REPORT
@@ -23,17 +23,6 @@ SECONDS = 3
 RATES = {"lengths": 1e-2, "official": 1e-3}
 """Learning rates, by experiment."""
 DATA = ("theory", "intended", "as-run")
-
-EPILOG = ending(
-    "in-context",
-    "Tokens are pairs (x, y) with y = w.x, the query is (x, 0). --data theory: weights of variance "
-    "1, no noise; intended and as-run: the published configuration of five inputs, weights of "
-    "variance 1/5 and noise of variance 0.1, as it was meant, and as its code draws the data.",
-    "--experiment official repeats the published experiment: softmax and linear attention at 19 "
-    "lengths, four linear layers from PyTorch's start. It says of each run whether it got off the "
-    "plateau. With --checkpoint an interrupted command goes on where it was.",
-    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
-)
 
 
 def in_context(
@@ -209,3 +198,25 @@ def _provenance(arguments: dict[str, Any], seeds: range, settings: dict[str, Any
         settings=settings,
         bibtex=[LARGE_PROMPT.bibtex("in-context linear regression")],
     )
+
+
+COMMAND = Command(
+    in_context,
+    "Train attention to regress in context at several prompt lengths, side by side: "
+    "risk, blocks of the head, balance and the gap to the optimum, beside gradient "
+    "flow on infinite prompts; with --out write a report with figures, a table and "
+    "NetCDF.",
+    {
+        "attractor in-context --lengths 64,256,1024,inf --out in-context-report": 14,
+    },
+    (
+        "Tokens are pairs (x, y) with y = w.x, the query is (x, 0). --data theory: weights of "
+        "variance 1, no noise; intended and as-run: the published configuration of five inputs, "
+        "weights of variance 1/5 and noise of variance 0.1, as it was meant, and as its code "
+        "draws the data.",
+        "--experiment official repeats the published experiment: softmax and linear attention at "
+        "19 lengths, four linear layers from PyTorch's start. It says of each run whether it got "
+        "off the plateau. With --checkpoint an interrupted command goes on where it was.",
+        "Exit codes: 0 done, 2 bad input, 130 interrupted.",
+    ),
+)

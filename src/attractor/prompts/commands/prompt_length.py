@@ -1,4 +1,4 @@
-"""``attractor prompt-length``: how long a prompt must be for a head."""
+"""How long a prompt must be for a head to be affine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import session
-from attractor.cli.texts import ending, layout_block
+from attractor.cli.texts import layout_block
 from attractor.prompts.files.head import HEAD_LAYOUT, HeadCase
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths, existing_file
@@ -19,17 +20,6 @@ ERROR = 0.1
 """The relative error required where none is given."""
 QUERIES = 1000
 """The number of queries drawn where the file has no samples of them."""
-
-EPILOG = ending(
-    "prompt-length",
-    "FILE is a .npz or .safetensors file with these arrays:",
-    layout_block(HEAD_LAYOUT),
-    "The law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
-    "coordinates; for all but samples errors over prompts of it are exact. Texts are an array of "
-    "texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head head.npz` "
-    "writes such a file, with --law one of each. Exit codes: 0 done, whatever was found; 2 bad "
-    "input; 130 interrupted.",
-)
 
 
 def prompt_length(
@@ -63,7 +53,7 @@ def prompt_length(
         check_paths([report_output("prompt-length", out)], [Input("FILE", file)])
         existing_file(file, HeadCase.missing)
 
-        from attractor.files import load_head
+        from attractor.prompts import load_head
         from attractor.prompts.length.how_long import ERRORS, LENGTHS, prompt_length as find
         from attractor.prompts.length.words import sentences
 
@@ -90,3 +80,23 @@ def prompt_length(
         source = f"{file.name}: {loaded.size_in_words}"
         written = write_prompt_length_report(out, found, error, source=source, provenance=made)
         current.wrote("report", out / REPORT, **written)
+
+
+COMMAND = Command(
+    prompt_length,
+    "Say how long a prompt must be for an attention head to act as over infinitely "
+    "many tokens, where over Gaussian tokens it is affine, and how far it is from "
+    "affine however long the prompt is.",
+    {
+        "attractor prompt-length head.npz --error 0.1": 2,
+    },
+    (
+        "FILE is a .npz or .safetensors file with these arrays:",
+        layout_block(HEAD_LAYOUT),
+        "The law of the tokens is that of samples, Gaussian, a mixture, or one of independent "
+        "coordinates; for all but samples errors over prompts of it are exact. Texts are an array"
+        " of texts in .npz, a JSON list in the metadata of .safetensors. `attractor example head "
+        "head.npz` writes such a file, with --law one of each. Exit codes: 0 done, whatever was "
+        "found; 2 bad input; 130 interrupted.",
+    ),
+)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.files.reading import array_file, of_kind
 from attractor.prompts.files.head_laws import (
     FEWEST_QUERIES,
     LAYOUT,
@@ -404,3 +405,14 @@ def _rounded_law(law: Measure, digits: int) -> Measure:
     if isinstance(law, Empirical):
         return Empirical(np.round(law.points, digits), law.weights)
     return law
+
+
+def load_head(path: str | os.PathLike[str]) -> HeadCase:
+    """Reads an attention head with the laws of its tokens and queries, as ``load`` does.
+
+    Raises:
+        InvalidInputError: As ``load``, or if the file holds something else.
+        FileFormatError: As ``load``.
+    """
+    file = array_file(path, HeadCase)
+    return of_kind(HeadCase, file, f"has none of {', '.join(HeadCase.marks)}: it holds")

@@ -51,6 +51,8 @@ class PromptLength(Plotted, Summary):
             it is Gaussian, known by samples alone, or has no formula.
     """
 
+    _plots = "attractor.prompts.plots"
+
     head: AttentionHead
     tokens: Measure
     queries: Float[np.ndarray, "query e"]

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE, SERIES
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE, SERIES
 from attractor.plots.style.roles import tint
 
 _PANELS = {

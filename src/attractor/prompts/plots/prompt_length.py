@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, panels_on_page
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, panels_on_page
 from attractor.plots.style.roles import DASHED
 
 

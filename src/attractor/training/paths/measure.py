@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.attention._scaled_gradient import mean_loss, scaled_gradient
+from attractor.attention import mean_loss, scaled_gradient
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization, Parameters

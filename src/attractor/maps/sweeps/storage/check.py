@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attractor.maps.sweeps.experiment import BUILT_IN, Experiment, built_in
+from attractor.maps.sweeps.experiment import Experiment, built_in, built_in_modules
 from attractor.maps.sweeps.storage.identity import differences, identity_of
 from attractor.maps.sweeps.storage.status import listed
 from attractor.maps.sweeps.storage.store import DONE, Record, SweepStore, checksum
@@ -126,7 +126,7 @@ def _experiment(store: SweepStore, given: Experiment | None) -> Experiment:
     described = store.identity["experiment"]
     name = described["name"]
     if given is None:
-        if name not in BUILT_IN:
+        if name not in built_in_modules():
             raise InvalidInputError(
                 "experiment",
                 f"{name} is none of the library, and a file does not say what to run",

@@ -16,13 +16,13 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
-from attractor.prompts.regression.flows.isotropic_flow import isotropic_optimum
-from attractor.prompts.regression.risks._opposite_heads import small_score_optimum
-from attractor.prompts.regression.risks._softmax_optimum import (
+from attractor.prompts.regression import (
     SoftmaxOptimum,
     opposite_heads_optimum,
+    small_score_optimum,
+    softmax_risk,
 )
-from attractor.prompts.regression.risks._softmax_risk import softmax_risk
+from attractor.prompts.regression.flows.isotropic_flow import isotropic_optimum
 from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum
 from attractor.prompts.regression.risks.ridge import ridge_risk
 

@@ -32,8 +32,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.finite_length import averaged_error_of_output, error_exponent
-from attractor.prompts.regression.flows._trained_limit import trained_limit
-from attractor.prompts.regression.risks._leading_order import leading_order
+from attractor.prompts.regression import leading_order, trained_limit
 
 _TOLERANCE = 1e-9
 _LIMIT = np.array([1e12, 1e36])

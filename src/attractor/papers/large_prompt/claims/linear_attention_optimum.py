@@ -18,8 +18,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 )
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import linear_attention_flow
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows._infinite_flow import linear_attention_flow
 from attractor.prompts.regression.risks.linear_attention import (
     linear_attention_optimum,
     linear_attention_risk,

@@ -11,8 +11,8 @@ from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import small_score_optimum, small_score_risk
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.risks._opposite_heads import small_score_optimum, small_score_risk
 from attractor.prompts.regression.risks.linear_attention import linear_attention_risk
 
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)

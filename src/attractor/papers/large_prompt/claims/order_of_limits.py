@@ -25,7 +25,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     unqueried,
 )
 from attractor.prompts.files.regression import RegressionCase
-from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit, trained_limit
+from attractor.prompts.regression import finite_prompt_limit, trained_limit
 
 _LONGEST = 1_000_000
 _TARGET = 0.18

@@ -28,10 +28,9 @@ from attractor.papers.large_prompt.regression_hypotheses import (
 from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.finite_length import prompt_moments
+from attractor.prompts.regression import finite_prompt_limit, leading_order
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit
 from attractor.prompts.regression.flows.isotropic_flow import IsotropicFlow, isotropic_finite_flow
-from attractor.prompts.regression.risks._leading_order import leading_order
 
 _START = (BALANCED, SMALL_START)
 _LONG = (65_536, 1_000_000)

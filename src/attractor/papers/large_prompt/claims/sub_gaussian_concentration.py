@@ -44,12 +44,12 @@ _TOKENS_ON_LINE = Assumption[HeadCase](
     lambda: cases_in_space()[0],
 )
 _NOTE = (
-    "c1 and c2 = min(1/16, 1/(32 u^2)), u the norm of U, are those of a proof that holds for every "
-    "sub-Gaussian law, from the dimensions, the norms of U and V and the moments of Assumption 3.3 "
-    "as the law has them (attractor.prompts.finite_length.ConcentrationBounds); the paper says that "
-    "some exist. Where sigma is 1 exact errors of one token are within a factor of 10 of the "
-    "repaired bound; sigma^6 is loose beyond. Long prompts of bounded queries have errors like "
-    "1/L, which the shape L^(-c2) does not follow"
+    "c1 and c2 = min(1/16, 1/(32 u^2)), u the norm of U, are those of a proof that holds for "
+    "every sub-Gaussian law, from the dimensions, the norms of U and V and the moments of "
+    "Assumption 3.3 as the law has them (attractor.prompts.finite_length.ConcentrationBounds); "
+    "the paper says that some exist. Where sigma is 1 exact errors of one token are within a "
+    "factor of 10 of the repaired bound; sigma^6 is loose beyond. Long prompts of bounded queries"
+    " have errors like 1/L, which the shape L^(-c2) does not follow"
 )
 
 

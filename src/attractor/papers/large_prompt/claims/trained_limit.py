@@ -29,8 +29,8 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     unqueried,
 )
 from attractor.prompts.files.regression import RegressionCase
+from attractor.prompts.regression import initial_scale_bounds, trained_limit
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds, trained_limit
 from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _TIME = 3.0

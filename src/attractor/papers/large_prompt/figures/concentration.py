@@ -16,7 +16,7 @@ from attractor.papers.large_prompt.regimes import (
     random_head,
     softmax_mean,
 )
-from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.look import SERIES, panels_on_page
 from attractor.plots.style.pairs import panel_letters, shared_legend
 from attractor.prompts.finite_length import averaged_error_of_output, finite_length_error
 from attractor.results.paper import LARGE_PROMPT

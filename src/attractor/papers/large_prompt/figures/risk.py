@@ -18,7 +18,7 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     softmax_mean,
 )
-from attractor.plots.style._style import SERIES, panels_on_page
+from attractor.plots.style.look import SERIES, panels_on_page
 from attractor.plots.style.pairs import panel_letters, shared_legend
 from attractor.plots.style.roles import DOTTED
 from attractor.prompts.finite_length import averaged_error_of_output

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.margin import (
     RateRatioDirection,
     Solution,

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.files.case import Case
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import (
     EQUAL_SCORES_OR_ALL_SUPPORT,

@@ -7,13 +7,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.margin.selection import Selection
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, by_size, stacked
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent
 

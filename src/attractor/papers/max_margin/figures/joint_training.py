@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attractor.files.case import Case
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.margin import label_problem, label_support, relaxed_problem, solve
 from attractor.papers.figure import (
     Artifact,
@@ -21,8 +21,8 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import PAGE, panels_on_page
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import PAGE, panels_on_page
 from attractor.plots.style.roles import line_style
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent

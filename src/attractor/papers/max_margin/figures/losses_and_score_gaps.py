@@ -6,13 +6,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, kernels
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import PAGE
 from attractor.plots.style.roles import ordered_line_styles
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.figure import (
     Artifact,
     Figures,
@@ -20,7 +20,7 @@ from attractor.papers.figure import (
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.plots.style.roles import line_style
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import gradient_descent, normalized_gradient_descent

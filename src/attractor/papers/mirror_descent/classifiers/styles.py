@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attractor.papers.mirror_descent.classifiers.readings import interval
-from attractor.plots.style._style import COLORS
+from attractor.plots.style.look import COLORS
 from attractor.plots.style.pairs import shared_legend
 from attractor.plots.style.roles import DOTTED
 

@@ -19,7 +19,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
 )
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.plots.style.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT
 

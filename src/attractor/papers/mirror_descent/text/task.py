@@ -12,8 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 
 from attractor.models import ClassificationData, Examples, TextTransformer, TextTransformerConfig
-from attractor.models.datasets import planted_reviews
-from attractor.models.datasets._planted_reviews import PlantedPart
+from attractor.models.datasets import PlantedPart, planted_reviews
 from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
 from attractor.papers.mirror_descent.classifiers.weights import measure_weights
 from attractor.papers.mirror_descent.text.sentences import FixedSentences, planted_sentences

@@ -9,8 +9,13 @@ from jaxtyping import Float
 
 from attractor.attention import Head
 from attractor.corpora.files.corpus import CorpusCase
-from attractor.corpora.mechanics import label_mass_tokens, measure_limits, vocabulary_tokens
-from attractor.corpora.mechanics._ball_path import BallPath, ball_path
+from attractor.corpora.mechanics import (
+    BallPath,
+    ball_path,
+    label_mass_tokens,
+    measure_limits,
+    vocabulary_tokens,
+)
 from attractor.corpora.mechanics.convexity import chord_test
 from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Measurement

@@ -13,7 +13,7 @@ from jaxtyping import Int
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Patch
 
-from attractor.corpora import Collocation, Corpus, PartialOrders, TokenClass
+from attractor.corpora import Collocation, Corpus, PartialOrders, TokenClass, load_corpus
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.plots.collocation import ChainDrawing
 from attractor.corpora.plots.layers import (
@@ -29,10 +29,9 @@ from attractor.corpora.plots.layers import (
 )
 from attractor.corpora.plots.orders import largest
 from attractor.corpora.structures.assumptions import REALIZABILITY
-from attractor.files.reading import load_corpus
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.pairs import panel_letters
 from attractor.plots.style.roles import ROLES, tint
 from attractor.results.paper import NEXT_TOKEN

@@ -12,8 +12,8 @@ from attractor.papers.figure import Figures, Readings, Request, at_least, at_mos
 from attractor.papers.next_token.linear_runs import ends, panels, solved, trained
 from attractor.plots.plane import frame, separating_line
 from attractor.plots.plane.tokens import HALO
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.pairs import panel_letters, shared_legend
 from attractor.plots.style.roles import SEQUENCES
 from attractor.results.paper import LINEAR_NEXT_TOKEN

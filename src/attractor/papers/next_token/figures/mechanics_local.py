@@ -16,11 +16,11 @@ from attractor.corpora.mechanics import (
     squared_miss,
     vocabulary_tokens,
 )
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.plots.bands import band
-from attractor.plots.style._figure import Figure
-from attractor.plots.style._style import COLORS, PAGE
+from attractor.plots.style.figure import Figure
+from attractor.plots.style.look import COLORS, PAGE
 from attractor.plots.style.pairs import panel_letters, shared_legend
 from attractor.plots.style.roles import DASHED, SOLID
 from attractor.results.paper import MECHANICS

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Nuclear
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
 from attractor.papers.measurements.attended import attended

@@ -6,7 +6,7 @@ import numpy as np
 
 from attractor.attention import ConcaveHead
 from attractor.files.case import Case
-from attractor.geometry._lengths import cosines
+from attractor.geometry.vectors import cosines
 from attractor.margin import Decomposition, Solution, decompose
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains

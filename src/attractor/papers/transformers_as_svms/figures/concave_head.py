@@ -16,7 +16,7 @@ from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.plots.style.pairs import panel_letters, shared_legend
 from attractor.plots.style.roles import line_style
 from attractor.results.paper import TRANSFORMERS_AS_SVMS

@@ -16,7 +16,7 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     plane_paths,
 )
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.plots.style.pairs import shared_legend
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 

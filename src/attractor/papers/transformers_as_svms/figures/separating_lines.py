@@ -24,7 +24,7 @@ from attractor.plots.plane import (
     plane_tokens,
     separating_line,
 )
-from attractor.plots.style._style import panels_on_page
+from attractor.plots.style.look import panels_on_page
 from attractor.plots.style.pairs import shared_legend
 from attractor.plots.style.roles import DOTTED, SEQUENCES
 from attractor.results.paper import TRANSFORMERS_AS_SVMS

@@ -1,4 +1,4 @@
-"""``attractor matrix``: every optimizer on the same problems, in every norm; or your own."""
+"""Which norm's margin does an optimizer maximize?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import Session, session
-from attractor.cli.texts import ending
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import check_paths, kept_beside
 from attractor.support.storage.markers import REPORT
@@ -23,17 +23,6 @@ LONGER = 16
 """Times the steps of its size that an optimizer at --lr may take until its answer settles."""
 SHAPE = (6, 8, 10)
 """Sequences, tokens and dimension of the data sets."""
-
-EPILOG = ending(
-    "matrix",
-    "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.",
-    "Each optimizer is tried with several step sizes, constant and falling like t^-0.5, and a cell "
-    "says what the best of them reaches: 4 of each around its own with quick, 6 with paper; of "
-    "--optimizer from 0.003 to 3, and from 0.001 to 10. With --lr it runs at that step size alone, "
-    f"and steps are doubled while they may bring another answer, up to {LONGER} times, unless "
-    "--steps says how many. mine:signs is the function signs of a file mine.py.",
-    "Exit codes: 0 done, 2 bad input, 130 interrupted.",
-)
 
 
 def matrix(
@@ -212,3 +201,27 @@ def _methods(
                 method = replace(method, name=f"{one}, step {rate:g}")
             found.append(method)
     return tuple(found)
+
+
+COMMAND = Command(
+    matrix,
+    "Train every optimizer on the same random problems and show the normalized margin"
+    " ratio in every norm; or say which norm's margin an optimizer of yours "
+    "maximizes.",
+    {
+        "attractor matrix": 6,
+        "attractor matrix --optimizer optax:adam --lr 0.01 --lr 0.1": 6,
+        "attractor matrix --optimizer torch.optim:SGD": 25,
+        "attractor matrix --optimizer mine:signs --norm mine:RowNorm": 4,
+    },
+    (
+        "The problems are the random unit tokens of arXiv 2308.16898 with n = 6, T = 8, d = 10.",
+        "Each optimizer is tried with several step sizes, constant and falling like t^-0.5, and a "
+        "cell says what the best of them reaches: 4 of each around its own with quick, 6 with "
+        "paper; of --optimizer from 0.003 to 3, and from 0.001 to 10. With --lr it runs at that "
+        "step size alone, and steps are doubled while they may bring another answer, up to "
+        f"{LONGER} times, unless --steps says how many. mine:signs is the function signs of a file "
+        "mine.py.",
+        "Exit codes: 0 done, 2 bad input, 130 interrupted.",
+    ),
+)

@@ -1,4 +1,4 @@
-"""``attractor compare``: two stored results side by side."""
+"""Two results side by side, with differences."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ from typing import Annotated
 
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.commands.solve import NORMS
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import session
-from attractor.cli.texts import ending
 from attractor.cli.verdicts import naming_norms
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths
 from attractor.support.storage.markers import REPORT
-
-EPILOG = ending(
-    "compare",
-    "FIRST and SECOND are folders of reports of one command, stores of sweeps, runs of `attractor "
-    "train`, or files of labeled arrays. They are aligned by their labels. Trials on the same data "
-    "are paired by data set, or by seed, and differences have 95 % intervals. Exit codes: 0 done, "
-    "whether or not anything differs; 2 bad input; 130 interrupted.",
-)
 
 
 def compare(
@@ -65,3 +57,21 @@ def compare(
             current.wrote("report", out / REPORT)
         else:
             current.unwritten()
+
+
+COMMAND = Command(
+    compare,
+    "Put two results side by side, aligned by their labels: numbers that differ, with"
+    " intervals and paired by trial; words and settings that do; what one of them "
+    "alone has.",
+    {
+        "attractor compare report other-report": 3,
+    },
+    (
+        "FIRST and SECOND are folders of reports of one command, stores of sweeps, runs of "
+        "`attractor train`, or files of labeled arrays. They are aligned by their labels. Trials "
+        "on the same data are paired by data set, or by seed, and differences have 95 % "
+        "intervals. Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 "
+        "interrupted.",
+    ),
+)

@@ -1,4 +1,4 @@
-"""``attractor sweep``: an experiment at every point of a grid, resumed, checked and drawn."""
+"""An experiment at every point of a grid, with maps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from attractor.cli.application import COMMANDS
+from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed, recorded
 from attractor.cli.session import ExitCode, session
-from attractor.cli.texts import ending
 from attractor.support.checks import near_names
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import (
@@ -42,13 +41,6 @@ _SHARE = re.compile(r"(\d{1,9})/(\d{1,9})")
 _LISTED = 20
 """Failures in the JSON object."""
 
-EPILOG = ending(
-    "sweep",
-    "`attractor sweep PLAN --store STORE` runs a plan (`sweep run` is the same), as often as it "
-    "takes: what is done stays, and the same command goes on. `attractor example sweep plan.toml` "
-    "writes a plan to start from.",
-)
-
 
 class PlanOrCommand(TyperGroup):
     """A group in which anything but a command is a plan, to be run."""
@@ -67,8 +59,6 @@ class PlanOrCommand(TyperGroup):
 
 
 app = typer.Typer(
-    help=COMMANDS["sweep"],
-    epilog=EPILOG,
     cls=PlanOrCommand,
     no_args_is_help=True,
     add_completion=False,
@@ -475,3 +465,19 @@ def _halves(rows: list[dict[str, Any]], axes: Iterable[Any]) -> Iterator[str]:
             for name, words in (("half", "half-way at"), ("width", "width"))
         ]
         yield f"{at}: {', '.join(parts)}".removeprefix(": ")
+
+
+COMMAND = Command(
+    app,
+    "Run an experiment at every point of a grid, a million trials, here or on a "
+    "cluster; say how far it is, check it and draw maps of it.",
+    {
+        "attractor sweep plan.toml --store plan.zarr": 7,
+        "attractor sweep status plan.zarr": 1,
+    },
+    (
+        "`attractor sweep PLAN --store STORE` runs a plan (`sweep run` is the same), as often as "
+        "it takes: what is done stays, and the same command goes on. `attractor example sweep "
+        "plan.toml` writes a plan to start from.",
+    ),
+)

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from attractor.plots.style._figure import Figure as StyledFigure, write_out
+from attractor.plots.style.figure import Figure as StyledFigure, write_out
 from attractor.results.provenance import Provenance, embed
 from attractor.support.storage import atomic_file
 

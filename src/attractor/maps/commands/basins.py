@@ -1,13 +1,13 @@
-"""``attractor basins``: where random starts end, and which part of a plane each selection takes."""
+"""Which tokens each start ends on, as a map."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from attractor.cli.command import Command
 from attractor.cli.options import (
     Json,
     LossName,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""
-
-EPILOG = about_tokens("basins", "Starts are random even if the file names one.")
 
 
 def basins(
@@ -98,7 +96,7 @@ def basins(
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
 
-        from attractor.cli.inputs import need_head, plan, read_tokens
+        from attractor.cli.inputs import need_head, one_data_set, plan, read_tokens
         from attractor.cli.provenance import report_provenance
         from attractor.maps.basins import basin_map, basin_shares
         from attractor.maps.basins.page import basins_summary, write_basins_report
@@ -141,20 +139,6 @@ def basins(
         current.wrote("report", out / REPORT, folder=str(out.absolute()))
 
 
-def one_data_set(loaded: LoadedTokens, file: Path, number: int | None) -> LoadedTokens:
-    """The data set requested, where a file holds several."""
-    count = loaded.tokens.instances
-    if count is None and number in (None, 0):
-        return loaded
-    if count is None or (number is None and count > 1) or (number or 0) >= count:
-        raise InvalidInputError(
-            "data_set",
-            f"{file.name} holds {count or 1} data sets",
-            f"Choose one with --data-set, from 0 to {(count or 1) - 1}",
-        )
-    return loaded[number or 0]
-
-
 def spanned_plane(data: xr.Dataset) -> Float[np.ndarray, "2 d e"] | None:
     """The plane of a prompt, or orthonormal directions that span two solutions; None if neither.
 
@@ -174,3 +158,15 @@ def spanned_plane(data: xr.Dataset) -> Float[np.ndarray, "2 d e"] | None:
     if np.linalg.norm(v) < 1e-9 * np.linalg.norm(solutions[frequent[1]]):
         return None
     return np.stack([u, v / np.linalg.norm(v)]).reshape(2, *shape)
+
+
+COMMAND = Command(
+    basins,
+    "Train from many random starts, count the selections they settle on, and draw "
+    "which start of a plane reaches which.",
+    {
+        "attractor basins tokens.npz": 4,
+        "attractor basins tokens.npz --map --out basins": 10,
+    },
+    about_tokens("Starts are random even if the file names one."),
+)

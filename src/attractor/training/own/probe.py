@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,9 +14,7 @@ from attractor.attention import Parameterization
 from attractor.support.precision import double_precision
 from attractor.support.randomness import seeded
 from attractor.training import Optimizer
-
-if TYPE_CHECKING:
-    from attractor.torch import TorchOptimizer
+from attractor.training.own.bridges import ForeignOptimizer
 
 _SAME = 0.05
 """Steps whose lengths differ by less, relatively, count as equally long."""
@@ -43,7 +41,7 @@ class Probe(NamedTuple):
 
 
 @seeded(purpose=_TRIED)
-def probe(optimizer: Optimizer | TorchOptimizer, layer: Parameterization) -> Probe:
+def probe(optimizer: Optimizer | ForeignOptimizer, layer: Parameterization) -> Probe:
     """Tries an optimizer on random weights at gradients of several sizes.
 
     Args:
@@ -89,7 +87,7 @@ def _least_gradient(length: Callable[[_Flat], float], slope: _Flat, rest: float)
 
 
 def _stepper(
-    optimizer: Optimizer | TorchOptimizer,
+    optimizer: Optimizer | ForeignOptimizer,
     arrays: list[np.ndarray],
     structure: Any,
 ) -> Callable[[_Flat, _Flat], _Flat]:
@@ -109,15 +107,10 @@ def _stepper(
             return weights + np.concatenate([np.ravel(update) for update in updates])
 
         return step
-    import torch
 
-    from attractor.torch.optimizer import make
+    def foreign_step(weights: _Flat, gradient: _Flat) -> _Flat:
+        return np.concatenate(
+            [one.ravel() for one in optimizer.step(split(weights), split(gradient))]
+        )
 
-    def torch_step(weights: _Flat, gradient: _Flat) -> _Flat:
-        made, parameters = make(optimizer.factory, split(weights))
-        for parameter, slope in zip(parameters, split(gradient), strict=True):
-            parameter.grad = torch.from_numpy(slope)
-        made.step()
-        return np.concatenate([one.detach().numpy().ravel() for one in parameters])
-
-    return torch_step
+    return foreign_step

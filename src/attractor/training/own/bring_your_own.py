@@ -1,20 +1,19 @@
-"""Anybody's optimizer as a row of the matrix: by name, from a module, or as an object."""
+"""Anybody's optimizer: by name, from a module, or as an object."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import jax
 import numpy as np
 import optax
 
-from attractor.attention import Head, Parameterization, get_parameterization
-from attractor.geometry import Geometry
+from attractor.attention import Parameterization, get_parameterization
 from attractor.geometry.loading import (
     IN_MODULE,
     NEEDS_TORCH,
@@ -22,24 +21,19 @@ from attractor.geometry.loading import (
     named_in_module,
     raised_by_user,
 )
-from attractor.maps.bias._bias_matrix import bias_matrix
-from attractor.maps.bias.methods import NORMS, Method, gradients_of
-from attractor.maps.bias.probe import probe
-from attractor.maps.bias.result import BiasMatrix
-from attractor.support.checks import check_flags, check_items, check_number, check_text
+from attractor.support.checks import check_number, check_text
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 from attractor.support.randomness import seeded
-from attractor.tokens import Tokens
 from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 from attractor.training.optimizers.optimizer import UNNAMED
 from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 from attractor.training.optimizers.schedules import Schedule
-
-if TYPE_CHECKING:
-    from attractor.torch import TorchOptimizer
+from attractor.training.own.bridges import ForeignOptimizer, bridge
+from attractor.training.own.method import Method, gradients_of
+from attractor.training.own.probe import probe
 
 _RATES = ("learning_rate", "lr")
 """What the learning rate of a factory may be called."""
@@ -144,11 +138,8 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
     if isinstance(optimizer, optax.GradientTransformation):
         adapted, reads = _adapt(optimizer, name, layer)
         return _row(name, adapted, layer, reads)
-    if "torch" in sys.modules:
-        from attractor.torch import TorchOptimizer
-
-        if isinstance(optimizer, TorchOptimizer):
-            return _row(name, optimizer, layer, optimizer.reads)
+    if "torch" in sys.modules and isinstance(optimizer, bridge("torch").TorchOptimizer):
+        return _row(name, optimizer, layer, optimizer.reads)
     raise InvalidInputError(
         "optimizer",
         f"{name} is a {type(optimizer).__name__}",
@@ -157,7 +148,7 @@ def as_method(optimizer: Any, name: str, parameterization: str | Parameterizatio
 
 
 def _row(
-    name: str, optimizer: Optimizer | TorchOptimizer, layer: Parameterization, reads: str
+    name: str, optimizer: Optimizer | ForeignOptimizer, layer: Parameterization, reads: str
 ) -> Method:
     """A row that is tried at tiny gradients once that is asked."""
     tried = functools.cache(lambda: probe(optimizer, layer))
@@ -238,7 +229,7 @@ def _required(factory: Callable[..., Any]) -> int:
 def _torch(factory: Callable[..., Any], name: str) -> Any:
     """A factory of one argument is one of a torch optimizer, if torch is there."""
     try:
-        from attractor.torch import TorchOptimizer
+        torch = bridge("torch")
     except ImportError as error:
         raise InvalidInputError(
             "optimizer",
@@ -246,7 +237,7 @@ def _torch(factory: Callable[..., Any], name: str) -> Any:
             "installed",
             f"{NEEDS_TORCH}, or give a function without arguments",
         ) from error
-    return TorchOptimizer.tried(factory, name)
+    return torch.TorchOptimizer.tried(factory, name)
 
 
 @seeded(purpose=_MADE)
@@ -296,63 +287,3 @@ def _try(transformation: optax.GradientTransformationExtraArgs, parameters: Any,
 
 def _shapes(state: Any) -> tuple[Any, list[tuple[int, ...]]]:
     return jax.tree.structure(state), [np.shape(leaf) for leaf in jax.tree.leaves(state)]
-
-
-def which_norm(
-    tokens: Tokens,
-    head: Head,
-    optimizer: Any,
-    *,
-    parameterization: str | Parameterization = "W",
-    geometries: Sequence[Geometry | str] = (),
-    steps: int = 6000,
-    most_steps: int | None = None,
-    seed: int = 0,
-    matched: bool = False,
-    progress: bool = False,
-) -> BiasMatrix:
-    """Finds which norm's margin an optimizer maximizes.
-
-    Prints as the matrix of one row with the answer below; ``.answer(method)`` is that answer,
-    and the rules it follows are described at ``attractor.maps.bias.answer.answer``.
-
-    Args:
-        tokens: Data sets with labels, along an axis of instances; eight or more for an answer.
-        head: The fixed head.
-        optimizer: An optax transformation, an ``Optimizer``, or a ``TorchOptimizer``.
-        parameterization: What it trains.
-        geometries: Norms to compare besides those of the matrix, such as one's own.
-        steps: Number of steps.
-        most_steps: Doubles the steps up to this many while they may bring another answer; None for
-            ``steps`` alone.
-        seed: Seed of the random initial weights.
-        matched: Whether to start from a matrix that keeps the optimal tokens.
-        progress: Whether to show progress bars.
-
-    Raises:
-        InvalidInputError: If an argument cannot be used; nothing has been trained then.
-
-    Example:
-        >>> import optax
-        >>> import attractor as at
-        >>> tokens, head = at.datasets.unit_tokens(4, 4, 8, seeds=8)
-        >>> matrix = at.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
-        >>> answer = matrix.answer("the optimizer")
-        >>> answer.outcome, answer.norm
-        ('maximizes', 'l_inf')
-    """
-    check_flags(matched=matched)
-    own = check_items("geometries", geometries, Geometry | str)
-    name = getattr(optimizer, "name", UNNAMED)
-    name = "the optimizer" if name == UNNAMED else name
-    return bias_matrix(
-        tokens,
-        head,
-        methods=[as_method(optimizer, name, parameterization)],
-        norms=[*NORMS, *own],
-        steps=steps,
-        most_steps=most_steps,
-        seed=seed,
-        matched=matched,
-        progress=progress,
-    )

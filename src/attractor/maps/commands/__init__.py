@@ -1,0 +1,1 @@
+"""The commands of maps: basins, the bias matrix, sweeps, two results side by side."""
