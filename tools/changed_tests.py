@@ -17,6 +17,7 @@ import ast
 import functools
 import re
 import subprocess
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,11 +32,9 @@ LISTED = {
     f"{PACKAGE}.geometry.registry": rf"{PACKAGE}\.geometry\b",
 }
 """Modules that import all others of a pattern, by names that they put together."""
-SAID = {
-    f"{PACKAGE}.cli.application": f"{PACKAGE}.cli",
-    f"{PACKAGE}.sweeps.experiment": f"{PACKAGE}.sweeps.experiments",
-}
-"""Modules that import from a folder what somebody names: a command, an experiment."""
+SAID = {f"{PACKAGE}.commands", f"{PACKAGE}.experiments", f"{PACKAGE}.frameworks"}
+"""Groups of entry points that are loaded one by one, where somebody says the name; of the others
+all are."""
 EVERYTHING = ("pyproject.toml", "tests/conftest.py", "constraints/")
 """A change here can reach every test."""
 BY_NAME = {"property", "cached_property", "staticmethod", "classmethod", "fixture", "cache"}
@@ -64,6 +63,11 @@ class Tree:
                 place = file.relative_to(root / "src" if folder == "src" else root)
                 parts = place.with_suffix("").parts
                 self.files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+        project = tomllib.loads((root / "pyproject.toml").read_text("utf-8")).get("project", {})
+        self.groups: dict[str, dict[str, str]] = {
+            group: {name.replace("-", "_"): one.partition(":")[0] for name, one in points.items()}
+            for group, points in project.get("entry-points", {}).items()
+        }
         self.tests = {m for m, file in self.files.items() if file.name.startswith("test_")}
         self.stems: dict[str, list[str]] = defaultdict(list)
         for module in self.files:
@@ -177,6 +181,10 @@ class Tree:
                 modules += part.uses - seen
                 for word in part.words - words:
                     parts += unsaid.pop(word, ())
+                    for name, module in self.groups.get(word, {}).items():
+                        named = Part({module})
+                        waits = word in SAID and name not in words | part.words
+                        (unsaid[name] if waits else parts).append(named)
                 words |= part.words
                 for package in part.packages:
                     for name in self.names(package):
@@ -187,12 +195,6 @@ class Tree:
                 for name, part in self.parts(module).items():
                     counts = not name or name in words or name not in self.said
                     (parts if counts or module == test else unsaid[name]).append(part)
-                if module in SAID:
-                    for other in self.files:
-                        folder, _, name = other.rpartition(".")
-                        if folder == SAID[module]:
-                            unsaid[name].append(Part({other}))
-                            parts += unsaid.pop(name) if name in words else ()
         return seen
 
     def _fixtures(self, test: str) -> Iterator[str]:

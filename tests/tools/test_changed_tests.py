@@ -7,11 +7,15 @@ import pytest
 from tools.changed_tests import Tree, changed_files
 
 HOUSE = {
-    "pyproject.toml": "",
+    "pyproject.toml": (
+        '[project.entry-points."attractor.commands"]\n'
+        'solve = "attractor.margin.command:COMMAND"\n'
+        'say-rank = "attractor.margin.rank_command:COMMAND"\n'
+    ),
     "src/attractor/__init__.py": "_MODULES = ('margin', 'plots')\n",
     "src/attractor/public.py": "from attractor.margin.solving import solve as solve\n",
     "src/attractor/margin/__init__.py": (
-        "from attractor.first_use import import_on_first_use\n"
+        "from attractor.support.first_use import import_on_first_use\n"
         "import_on_first_use(__name__)\n"
         "if TYPE_CHECKING:\n"
         "    from attractor.margin.solving import solve as solve\n"
@@ -36,9 +40,9 @@ HOUSE = {
     "src/attractor/margin/rank.py": "def rank(): return 1\n",
     "src/attractor/plots.py": "def draw(thing): return thing\n",
     "src/attractor/words.py": "said = 'solved'\n",
-    "src/attractor/cli/application.py": "import importlib\n",
-    "src/attractor/cli/solve.py": "import attractor as at\ndef solve(): at.solve().plot()\n",
-    "src/attractor/cli/rank.py": "from attractor.margin import rank\n",
+    "src/attractor/cli/application.py": "GROUP = 'attractor.commands'\n",
+    "src/attractor/margin/command.py": "import attractor as at\ndef solve(): at.solve().plot()\n",
+    "src/attractor/margin/rank_command.py": "from attractor.margin import rank\n",
     "tests/margin/conftest.py": (
         "import pytest\n"
         "@pytest.fixture\n"
@@ -75,8 +79,8 @@ def house(tmp_path):
         ("src/attractor/words.py", "solve drawn commands"),
         ("src/attractor/plots.py", "drawn commands"),
         ("src/attractor/margin/rank.py", "ranked"),
-        ("src/attractor/cli/solve.py", "commands"),
-        ("src/attractor/cli/rank.py", ""),
+        ("src/attractor/margin/command.py", "commands"),
+        ("src/attractor/margin/rank_command.py", ""),
         ("tests/margin/conftest.py", "solve drawn ranked"),
         ("tests/margin/test_solve.py", "solve"),
         ("tests/cli/expected.txt", "files"),
