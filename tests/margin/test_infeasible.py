@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from margin_examples import random_problem, thin_problem
 
 from attractor.margin import MarginProblem, solve
+from attractor.margin.frobenius.least_distance import Instance, _vanishes
 from attractor.margin.selection import Selection
 from attractor.support.errors import DuplicateTokensWarning, Status
 from attractor.tokens import Tokens
@@ -168,3 +169,15 @@ def test_near_copies_are_feasible():
         solution = solve(MarginProblem.from_selection(tokens, Selection.from_index(tokens, [0])))
     assert solution.status is Status.OPTIMAL
     assert solution.norm > 1e6
+
+
+@pytest.mark.parametrize(
+    ("slopes", "bounds", "contradict"),
+    [([1, -1], [1, 0], True), ([1, 1], [1, 1], False), ([1, -1], [1, -1], False)],
+)
+def test_a_contradiction_cancels_the_constraints_and_not_the_bounds(slopes, bounds, contradict):
+    """w >= 1 against -w >= 0; twice w >= 1; and w = 1 from both sides."""
+    left, right = np.array(slopes, float)[:, None], np.ones((2, 1))
+    signs, slots = np.ones(2, bool), np.arange(2)
+    instance = Instance(left, right, np.array(bounds, float), signs, left, slots)
+    assert _vanishes(instance, np.ones(2)) == contradict

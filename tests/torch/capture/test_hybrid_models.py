@@ -15,7 +15,7 @@ from attractor.heads import (  # noqa: E402
     load_captured,
     watched_heads,
 )
-from attractor.heads.capture.calls import calls_of  # noqa: E402
+from attractor.heads.capture.calls import _is_pair, calls_of  # noqa: E402
 from attractor.heads.capture.layer_numbers import layer_numbers  # noqa: E402
 from attractor.heads.capture.rotations import rotates  # noqa: E402
 from attractor.support.errors import InvalidInputError  # noqa: E402
@@ -124,3 +124,10 @@ class Optional(torch.nn.Module):
 def test_rotations_by_methods_modules_and_arguments(module, positioned, expected):
     call = type("Call", (), {"module": module, "positioned": positioned})
     assert rotates(call) == expected
+
+
+def test_a_pair_of_positions_or_of_nothing_is_no_pair_of_cosines_and_sines():
+    cosines, positions = torch.ones(1, 2, 4), torch.arange(3)
+    assert _is_pair((cosines, cosines))
+    assert not _is_pair((positions, positions))
+    assert not _is_pair((cosines, None))
