@@ -47,7 +47,7 @@ def statements(node, late=False):
 
 
 def imported(name):
-    """The modules of this library that a file imports from; names of the facade are ``attractor``."""
+    """The modules of this library that a file imports from; ``attractor`` for names of its own."""
     for node, _ in statements(TREES[name]):
         if isinstance(node, ast.ImportFrom):
             if node.module == "attractor":

@@ -13,7 +13,7 @@ import optax
 import xarray as xr
 
 import attractor as at
-from attractor import datasets, files, models, papers
+from attractor import corpora, files, models, papers, prompts
 from attractor.heads import monitor
 from attractor.models.datasets import reviews
 from attractor.papers import CLASSIFIERS_LAYOUT
@@ -41,17 +41,21 @@ def _saved(name: str, save: object, *arguments: object) -> Path:
 
 
 TOKEN_FILE = Lazy(lambda: _saved("t.npz", files.save_tokens, ex.TOKENS.value, ex.HEAD.value))
-CORPUS_FILE = Lazy(lambda: _saved("c.npz", files.save_corpus, ex.CORPUS.value))
-HEAD_FILE = Lazy(lambda: _saved("h.npz", files.save_head, ex.PROMPT_HEAD.value, ex.GAUSSIAN.value))
+CORPUS_FILE = Lazy(lambda: _saved("c.npz", corpora.save_corpus, ex.CORPUS.value))
+HEAD_FILE = Lazy(
+    lambda: _saved("h.npz", prompts.save_head, ex.PROMPT_HEAD.value, ex.GAUSSIAN.value)
+)
 AUDIT_FILE = Lazy(lambda: _saved("a.nc", lambda path: ex.AUDIT.value.save(path)))
 CHECKPOINT_AUDIT_FILE = Lazy(
     lambda: _saved("k.nc", lambda path: ex.CHECKPOINT_AUDIT.value.save(path))
 )
 RECORD_FILE = Lazy(lambda: _saved("m.nc", lambda path: ex.MONITORED.value.save(path)))
-LOADED_REGRESSION = Lazy(lambda: files.RegressionCase(ex.TASK.value, (10,), 0.1, 0.1, float("inf")))
+LOADED_REGRESSION = Lazy(
+    lambda: prompts.RegressionCase(ex.TASK.value, (10,), 0.1, 0.1, float("inf"))
+)
 
 
-def _results() -> files.ClassifierCase:
+def _results() -> papers.ClassifierCase:
     coordinates = {
         "optimizer": ["p = 1.1", "Adam"],
         "seed": [0, 1],
@@ -69,7 +73,7 @@ def _results() -> files.ClassifierCase:
     )
     data.to_netcdf(_place("results.nc"), engine="h5netcdf")
     loaded = at.load(_place("results.nc"))
-    assert isinstance(loaded, files.ClassifierCase)
+    assert isinstance(loaded, papers.ClassifierCase)
     return loaded
 
 
@@ -97,7 +101,7 @@ REVIEW_FILE = Lazy(
     )
 )
 REVIEWS = Lazy(lambda: reviews.load_reviews(REVIEW_FILE.value))
-TOKENIZER = Lazy(lambda: datasets.train_tokenizer(TEXTS, vocabulary=40, minimum_count=1))
+TOKENIZER = Lazy(lambda: models.datasets.train_tokenizer(TEXTS, vocabulary=40, minimum_count=1))
 TOKENIZER_FILE = Lazy(lambda: _saved("tokenizer.json", lambda path: TOKENIZER.value.save(path)))
 TOKENIZER_TEXT = Lazy(lambda: TOKENIZER_FILE.value.read_text())
 TEXT_WORDS = Lazy(lambda: TOKENIZER.value.words("a good film"))
@@ -113,7 +117,7 @@ def _images() -> Path:
 
 
 IMAGE_FILE = Lazy(_images)
-IMAGES = Lazy(lambda: datasets.load_images(IMAGE_FILE.value))
+IMAGES = Lazy(lambda: models.datasets.load_images(IMAGE_FILE.value))
 
 TEXT_CONFIG = Lazy(
     lambda: models.TextTransformerConfig(
@@ -164,14 +168,16 @@ BIAS_FILE = Lazy(lambda: _saved("bias.nc", lambda path: ex.BIAS.value.save(path)
 BASIN_MAP_FILE = Lazy(lambda: _saved("map.nc", lambda path: ex.BASIN_MAP.value.save(path)))
 BASIN_SHARES_FILE = Lazy(lambda: _saved("shares.nc", lambda path: ex.BASIN_SHARES.value.save(path)))
 CASE = Lazy(lambda: files.Case(ex.TOKENS_OF_ONE.value, ex.HEAD.value))
-CORPUS_CASE = Lazy(lambda: files.CorpusCase(ex.CORPUS.value))
-HEAD_CASE = Lazy(lambda: files.HeadCase(ex.PROMPT_HEAD.value, ex.GAUSSIAN.value, ex.GAUSSIAN.value))
-REGRESSION_CASE = Lazy(lambda: files.RegressionCase(ex.TASK.value))
+CORPUS_CASE = Lazy(lambda: corpora.CorpusCase(ex.CORPUS.value))
+HEAD_CASE = Lazy(
+    lambda: prompts.HeadCase(ex.PROMPT_HEAD.value, ex.GAUSSIAN.value, ex.GAUSSIAN.value)
+)
+REGRESSION_CASE = Lazy(lambda: prompts.RegressionCase(ex.TASK.value))
 IN_CONTEXT_CASE = Lazy(
-    lambda: files.InContextCase.of_task(ex.IN_CONTEXT_TASK.value, 8, 4, [2], sigmas=8)
+    lambda: prompts.InContextCase.of_task(ex.IN_CONTEXT_TASK.value, 8, 4, [2], sigmas=8)
 )
 TRANSFER_FILE = Lazy(lambda: _saved("risks.nc", lambda path: ex.TRANSFER.value.save(path)))
-CLASSIFIER_CASE = Lazy(lambda: files.ClassifierCase(LOADED_CLASSIFIERS.value.data))
+CLASSIFIER_CASE = Lazy(lambda: papers.ClassifierCase(LOADED_CLASSIFIERS.value.data))
 CLAIM_NAME = Lazy(lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.Case))
 CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
 FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 import attractor as at
-from attractor import prompts as prompt
+from attractor import prompts
 from attractor.analysis import rates
 from attractor.corpora import (
     Corpus,
@@ -91,9 +91,9 @@ UNIFORM = Lazy(lambda: measures.Uniform(1.0, 2))
 EMPIRICAL = Lazy(lambda: measures.Empirical(POINTS))
 COMPONENTS = Lazy(lambda: [GAUSSIAN.value, UNIFORM.value])
 MIXTURE = Lazy(lambda: measures.Mixture([0.5, 0.5], COMPONENTS.value))
-PROMPT_HEAD = Lazy(lambda: prompt.AttentionHead(np.eye(2), np.eye(2)))
-ROW_CONCENTRATION = Lazy(lambda: prompt.row_concentration([[1.0, 0.0, -1.0], [2.0, 0.5, 0.0]]))
-ERROR_TABLE = Lazy(lambda: prompt.error_table([10.0]))
+PROMPT_HEAD = Lazy(lambda: prompts.AttentionHead(np.eye(2), np.eye(2)))
+ROW_CONCENTRATION = Lazy(lambda: prompts.row_concentration([[1.0, 0.0, -1.0], [2.0, 0.5, 0.0]]))
+ERROR_TABLE = Lazy(lambda: prompts.error_table([10.0]))
 PLANTED_HEADS = Lazy(lambda: audit.planted_heads(8))
 AUDIT = Lazy(lambda: audit.audit_heads(PLANTED_HEADS.value, draws=19))
 CHECKPOINTS = Lazy(lambda: [_with_a_matrix(1.0), _with_a_matrix(2.0)])
@@ -102,7 +102,7 @@ TESTED_HEADS = Lazy(lambda: audit.planted_heads(120))
 TESTED_AUDIT = Lazy(
     lambda: audit.audit_heads(TESTED_HEADS.value, draws=19, heads=[(1, 0)], sink_positions=0)
 )
-PROMPT_LENGTH = Lazy(lambda: prompt.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
+PROMPT_LENGTH = Lazy(lambda: prompts.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
 TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
 SCALAR_TASK = Lazy(lambda: regression.RegressionTask(np.eye(1)))
 BLOCKS = Lazy(lambda: regression.balanced_initialization(np.eye(2), 0.1))
@@ -151,7 +151,7 @@ PROBLEM_OF_ONE = Lazy(
     lambda: at.MarginProblem.from_selection(TOKENS_OF_ONE.value, SELECTION_OF_ONE.value)
 )
 SOLUTION_OF_ONE = Lazy(lambda: at.solve(PROBLEM_OF_ONE.value))
-CERTIFIED_CONCENTRATION = Lazy(lambda: prompt.certified_concentration(SOLUTION_OF_ONE.value))
+CERTIFIED_CONCENTRATION = Lazy(lambda: prompts.certified_concentration(SOLUTION_OF_ONE.value))
 WEIGHTS = Lazy(lambda: np.full((2, 1, 3), 1 / 3))
 CONE = Lazy(lambda: at.attracting_cone(TOKENS.value, HEAD.value, SELECTION.value))
 DECOMPOSITION = Lazy(lambda: at.decompose(TOKENS.value, WEIGHTS.value))

@@ -3,6 +3,7 @@ import pytest
 from made_audit import made_audit, made_control, made_curves
 
 from attractor import plots
+from attractor.heads import plots as head_plots
 from attractor.heads.audit.heads import BEATS_NULLS, by_clearness, heads, name
 
 
@@ -17,7 +18,7 @@ def texts(axes):
 
 def test_the_map_shows_every_head():
     audit = made_audit(3, 5)
-    axes = draw(plots.audit_map_figure, audit).axes[0]
+    axes = draw(head_plots.audit_map_figure, audit).axes[0]
     found = heads(audit.data)
     numbers = [text for text in texts(axes) if text.startswith((".", "1"))]
     assert len(numbers) == sum(one["accuracy"] is not None for one in found) == 14
@@ -30,28 +31,28 @@ def test_the_map_shows_every_head():
 
 
 def test_letters_on_dark_cells_are_white():
-    axes = draw(plots.audit_map_figure, made_audit(3, 5)).axes[0]
+    axes = draw(head_plots.audit_map_figure, made_audit(3, 5)).axes[0]
     number = next(text for text in axes.texts if text.get_text() == ".97")
     assert number.get_color() == "white"
 
 
 @pytest.mark.parametrize(("shape", "written"), [((1, 1), 2), ((2, 16), 32), ((2, 40), 0)])
 def test_numbers_and_words_are_written_where_there_is_room(shape, written):
-    axes = draw(plots.audit_map_figure, made_audit(*shape)).axes[0]
+    axes = draw(head_plots.audit_map_figure, made_audit(*shape)).axes[0]
     assert len(texts(axes)) == written
 
 
 def test_heads_that_were_not_audited_stay_white():
     audit = made_audit(2, 3)
     audit.data["capture"][0, 1] = ""
-    axes = draw(plots.audit_map_figure, audit).axes[0]
+    axes = draw(head_plots.audit_map_figure, audit).axes[0]
     white = [patch for patch in axes.patches if patch.get_facecolor()[:3] == (1, 1, 1)]
     assert any(patch.get_xy() == (0.5, -0.5) for patch in white)
 
 
 def test_dots_stand_in_the_order_of_clearness_before_their_bands():
     audit = made_audit(2, 4)
-    axes = draw(plots.audit_accuracy_figure, audit).axes[0]
+    axes = draw(head_plots.audit_accuracy_figure, audit).axes[0]
     ordered = [one for one in by_clearness(heads(audit.data)) if one["accuracy"] is not None]
     assert [label.get_text() for label in axes.get_xticklabels()] == list(map(name, ordered))
     dots = [line for line in axes.lines if line.get_marker() == "o"]
@@ -68,7 +69,7 @@ def test_dots_stand_in_the_order_of_clearness_before_their_bands():
 
 def test_the_control_counts_what_was_found():
     control = made_control()
-    figure = plots.margin_control_figure(control)
+    figure = head_plots.margin_control_figure(control)
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == [
         "24 of 24 found", "23 of 24 found", "0 of 24 found",
@@ -85,14 +86,16 @@ def test_without_any_test_pictures_are_drawn():
     audit = made_audit(1, 2)
     bare = audit.data.drop_vars(left)
     with plots.style():
-        assert not [t for t in texts(plots.audit_map_figure(bare).axes[0]) if t.startswith(".")]
-        assert len(plots.audit_accuracy_figure(bare).axes) == 1
+        assert not [
+            t for t in texts(head_plots.audit_map_figure(bare).axes[0]) if t.startswith(".")
+        ]
+        assert len(head_plots.audit_accuracy_figure(bare).axes) == 1
 
 
 def test_curves_stand_before_their_bands_a_panel_a_head():
     curves = made_curves([(3, 6, 12)] * 6 + [(4, 8, 16)])
     with plots.style():
-        figure = plots.audit_curves_figure(curves)
+        figure = head_plots.audit_curves_figure(curves)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert len(shown) == 7 and len(figure.axes) == 8
     assert [axes.get_title(loc="left") or axes.get_title() for axes in shown][:2] == [
@@ -118,5 +121,5 @@ def test_curves_stand_before_their_bands_a_panel_a_head():
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 10])
 def test_panels_fill_their_rows(count):
     with plots.style():
-        figure = plots.audit_curves_figure(made_curves([(3, 6, 12)] * count))
+        figure = head_plots.audit_curves_figure(made_curves([(3, 6, 12)] * count))
     assert len(figure.axes) == count

@@ -5,7 +5,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attractor import plots
+from attractor import maps, plots
 from attractor.maps.plots.basins import selection_colors
 from attractor.plots.style.roles import tint
 
@@ -72,7 +72,7 @@ def legend_of(axes):
 
 def test_cells_have_the_color_of_their_selection(plane):
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, plane)
+    maps.plots.basin_map_axes(axes, plane)
     (image,) = axes.images
     shown = at_centers(image, (2, 3))
     pale = {BLUE: tint(BLUE, 0.5), ORANGE: tint(ORANGE, 0.5)}
@@ -89,7 +89,7 @@ def test_boundaries_are_rounded_off_by_less_than_a_cell_and_no_cell_vanishes(pla
     basin[17, 3] = 1  # a cell alone
     axes = Figure().subplots()
     data = plane.drop_dims(["first", "second"]).assign(basin=(("second", "first"), basin))
-    plots.basin_map_axes(axes, data.assign_coords(first=first, second=second))
+    maps.plots.basin_map_axes(axes, data.assign_coords(first=first, second=second))
     shown = np.array(at_centers(axes.images[0], basin.shape)) == tint(ORANGE, 0.5)
     assert shown[17, 3]
     distance = (0.4 * first[None, :] + 1 - second[:, None]) / np.hypot(0.4, 1)
@@ -98,19 +98,19 @@ def test_boundaries_are_rounded_off_by_less_than_a_cell_and_no_cell_vanishes(pla
 
 def test_starts_without_a_selection_are_hatched(plane):
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, plane)
+    maps.plots.basin_map_axes(axes, plane)
     (hatched,) = [one for one in axes.collections if one.hatches[0]]
     (path,) = hatched.get_paths()
     np.testing.assert_allclose(path.get_extents().get_points(), [[1, 0], [3, 2]], atol=0.4)
     settled = plane.assign(basin=plane["basin"].clip(0))
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, settled)
+    maps.plots.basin_map_axes(axes, settled)
     assert not any(one.hatches[0] for one in axes.collections)
 
 
 def test_the_legend_names_tokens_and_their_parts(plane):
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, plane)
+    maps.plots.basin_map_axes(axes, plane)
     assert legend_of(axes) == [
         "token 0, globally optimal: 66.7 %",
         "token 1, locally optimal: 16.7 %",
@@ -122,13 +122,13 @@ def test_the_legend_names_tokens_and_their_parts(plane):
 
 def test_tokens_and_rays_lie_on_the_plane_of_a_prompt(plane):
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, plane)
+    maps.plots.basin_map_axes(axes, plane)
     drawn = [line.get_xydata().tolist() for line in axes.lines]
     assert [[0.5, 0.5]] in drawn and [[-0.5, 0.2]] in drawn  # the padded one is not
     assert [[0, 0], [3, 0]] in drawn and [[0, 0], [0, 2]] in drawn
     for other in (plane.assign(center=plane["center"] + 1), plane.drop_vars("keys")):
         axes = Figure().subplots()
-        plots.basin_map_axes(axes, other)
+        maps.plots.basin_map_axes(axes, other)
         assert [[0.5, 0.5]] not in [line.get_xydata().tolist() for line in axes.lines]
         assert axes.get_xlabel() == "start along the margin solution of\ntoken 0"
         assert axes.get_ylabel() == "start along what is left of that of\ntoken 1"
@@ -141,7 +141,7 @@ def test_solutions_outside_the_plane_have_no_ray(plane):
         center=(("row", "column"), np.zeros((3, 1))),
     )
     axes = Figure().subplots()
-    plots.basin_map_axes(axes, tilted)
+    maps.plots.basin_map_axes(axes, tilted)
     (ray,) = axes.lines
     np.testing.assert_allclose(ray.get_xydata(), [[0, 0], [-1, 2]])  # -1 u + 2 v
 
@@ -152,8 +152,8 @@ def test_a_selection_has_the_same_color_in_every_picture(plane):
     assert colors["0"] == BLUE
     assert len(set(colors.values())) == 4
     left, right = Figure().subplots(1, 2)
-    plots.basin_map_axes(left, plane, colors=colors)
-    plots.basin_shares_axes(right, counted, colors=colors)
+    maps.plots.basin_map_axes(left, plane, colors=colors)
+    maps.plots.basin_shares_axes(right, counted, colors=colors)
     bars = [bar.get_facecolor()[:3] for bar in right.patches]
     np.testing.assert_allclose(bars[1], to_rgb(tint(colors["1"], 0.15)), atol=0.01)
 
@@ -168,7 +168,7 @@ def test_more_selections_than_colors_share_gray():
 
 def test_bars_are_shares_with_their_intervals_most_frequent_first():
     axes = Figure().subplots()
-    plots.basin_shares_axes(axes, shares([10, 30, 60], ["0", "1,2"]))
+    maps.plots.basin_shares_axes(axes, shares([10, 30, 60], ["0", "1,2"]))
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [bar.get_width() for bar in bars] == pytest.approx([0.3, 0.1, 0.6])
     assert bars[2].get_hatch() and not bars[0].get_hatch()
@@ -180,7 +180,7 @@ def test_bars_are_shares_with_their_intervals_most_frequent_first():
 
 def test_rare_selections_share_a_bar():
     axes = Figure().subplots()
-    plots.basin_shares_axes(axes, shares([100] + [1] * 12 + [0], [str(i) for i in range(13)]))
+    maps.plots.basin_shares_axes(axes, shares([100] + [1] * 12 + [0], [str(i) for i in range(13)]))
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert len(labels) == 11 and labels[-1] == "3 other selections"
     assert axes.patches[-1].get_width() == pytest.approx(3 / 112)
@@ -189,8 +189,8 @@ def test_rare_selections_share_a_bar():
 @pytest.mark.long
 def test_figures_can_be_saved(plane, tmp_path):
     with plots.style():
-        plots.save_figure(plots.basin_map_figure(plane), tmp_path, "map")
-        figure = plots.basin_shares_figure(shares([10, 30, 0], ["0", "1"]))
+        plots.save_figure(maps.plots.basin_map_figure(plane), tmp_path, "map")
+        figure = maps.plots.basin_shares_figure(shares([10, 30, 0], ["0", "1"]))
         plots.save_figure(figure, tmp_path, "shares")
     assert {path.name for path in tmp_path.iterdir()} == {
         "map.png", "map.svg", "shares.png", "shares.svg",

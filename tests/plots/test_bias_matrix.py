@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 from matplotlib.patches import Rectangle
 
-from attractor import plots
+from attractor import maps, plots
 from attractor.maps import BiasMatrix
 
 NORMS = ["frobenius", "l_inf", "schatten_1.5"]
@@ -37,7 +37,7 @@ def matrix():
 
 def test_every_median_is_printed_and_the_own_norm_outlined(matrix, tmp_path):
     with plots.style():
-        figure = plots.bias_matrix_figure(matrix)
+        figure = maps.plots.bias_matrix_figure(matrix)
         plots.save_figure(figure, tmp_path, "matrix")
     axes = figure.axes[0]
     ratios = matrix.data["margin_ratio"]
@@ -55,7 +55,7 @@ def test_every_median_is_printed_and_the_own_norm_outlined(matrix, tmp_path):
 
 def test_a_panel_for_each_optimizer_with_its_own_steps(matrix):
     with plots.style():
-        figure = plots.ratio_curves_figure(matrix)
+        figure = maps.plots.ratio_curves_figure(matrix)
     first, second = figure.axes
     assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("first", "second")
     assert [len(line.get_xdata()) for line in first.lines] == [5, 5]
@@ -70,5 +70,5 @@ def test_a_panel_for_each_optimizer_with_its_own_steps(matrix):
 def test_a_ratio_that_is_not_defined_is_drawn_as_a_dash(matrix):
     matrix.data["margin_ratio"][1, 1] = np.nan
     with plots.style():
-        figure = plots.bias_matrix_figure(matrix)
+        figure = maps.plots.bias_matrix_figure(matrix)
     assert "-" in [text.get_text() for text in figure.axes[0].texts]

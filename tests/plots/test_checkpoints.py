@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from made_checkpoints import made_checkpoint_audit
 
-from attractor import plots
+from attractor import heads, plots
 from attractor.heads.checkpoints.checkpoint_words import movements_of
 
 
 def draw(audit):
     with plots.style():
-        return plots.checkpoint_figure(audit.data)
+        return heads.plots.checkpoint_figure(audit.data)
 
 
 def test_sizes_and_directions_stand_side_by_side_for_each_checkpoint():
@@ -38,6 +38,6 @@ def test_what_was_not_asked_is_gray():
     audit = made_checkpoint_audit(1, 2, 3)
     bare = audit.data.drop_vars(["cosine", "cosine_null", "norm_ratio"])
     with plots.style():
-        figure = plots.checkpoint_figure(bare)
+        figure = heads.plots.checkpoint_figure(bare)
     assert all(axes.images[0].get_array().mask.all() for axes in figure.axes[:2])
     assert np.isfinite(figure.get_size_inches()).all()

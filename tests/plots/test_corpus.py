@@ -4,7 +4,7 @@ import xarray as xr
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from attractor import plots
+from attractor import corpora, plots
 from attractor.corpora import Collocation, Corpus, QueryGraphs, corpus_structure
 from attractor.corpora.plots.collocation import chains
 from attractor.corpora.plots.layers import layout
@@ -40,7 +40,7 @@ def overlaps(axes):
 
 def test_optimal_tokens_stand_above_those_they_come_before(structure, tmp_path):
     with plots.style():
-        figure = plots.orders_figure(structure.orders)
+        figure = corpora.plots.orders_figure(structure.orders)
         plots.save_figure(figure, tmp_path, "orders")
     names = structure.corpus.vocabulary
     assert len(figure.axes) == 4
@@ -62,7 +62,7 @@ def test_a_component_shares_a_layer_and_its_arrows_stand_out(cyclic):
         {"c"}, {"a", "b"}, {"d", "q"},
     ]  # fmt: skip
     with plots.style():
-        (axes,) = plots.priority_figure(cyclic, [q]).axes
+        (axes,) = corpora.plots.priority_figure(cyclic, [q]).axes
     colors = [
         to_hex(patch.get_edgecolor())
         for patch in axes.patches
@@ -80,14 +80,14 @@ def test_queries_with_cycles_come_first():
     graphs = corpus_structure(corpus).priorities
     assert [graphs.vocabulary[query] for query in largest(graphs)] == ["q", "r", "s"]
     with pytest.raises(InvalidInputError, match="queries"):
-        plots.priority_figure(graphs, [])
+        corpora.plots.priority_figure(graphs, [])
 
 
 def test_layers_of_many_long_words_say_how_many_are_left_out(tmp_path):
     words_ = [f"extraordinarily-long-{number}" for number in range(30)]
     corpus = Corpus.from_samples([[*words_, "best", "query"]], ["best"])
     with plots.style():
-        figure = plots.priority_figure(corpus_structure(corpus).priorities)
+        figure = corpora.plots.priority_figure(corpus_structure(corpus).priorities)
         plots.save_figure(figure, tmp_path, "many")
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
@@ -107,9 +107,11 @@ def test_words_of_any_kind_are_drawn_as_they_are(tmp_path):
     odd = ["$x$", "a_b", "\N{GREEK SMALL LETTER ALPHA}", "$", "%", "<b>"]
     structure = corpus_structure(Corpus.from_sentences([[*odd, odd[0]]], context_length=2))
     with plots.style():
-        figure = plots.priority_figure(structure.priorities)
+        figure = corpora.plots.priority_figure(structure.priorities)
         plots.save_figure(figure, tmp_path, "odd")
-        plots.save_figure(plots.collocation_figure(structure.collocation), tmp_path, "chains")
+        plots.save_figure(
+            corpora.plots.collocation_figure(structure.collocation), tmp_path, "chains"
+        )
     drawn = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert drawn <= set(odd) and len(drawn) > 3
 
@@ -144,7 +146,7 @@ def test_random_collocations_are_drawn_without_overlap(rng):
         if not len(own):
             continue
         with plots.style():
-            (axes,) = plots.collocation_figure(found, width=plots.COLUMN).axes
+            (axes,) = corpora.plots.collocation_figure(found, width=plots.COLUMN).axes
         assert not overlaps(axes)
         if size == 200:
             assert any("more tokens" in text.get_text() for text in axes.texts)
@@ -152,7 +154,7 @@ def test_random_collocations_are_drawn_without_overlap(rng):
 
 def test_the_map_of_classes_has_a_cell_for_every_token(structure):
     with plots.style():
-        figure = plots.class_map_figure(structure.orders)
+        figure = corpora.plots.class_map_figure(structure.orders)
     (axes,) = figure.axes
     (image,) = axes.images
     assert image.get_array().shape == (4, 4)
@@ -168,7 +170,7 @@ def test_bars_are_as_long_as_the_shares(cyclic):
     corpus = Corpus.from_sentences([["a", "b", "c"], ["a", "c", "b"]])
     checks = corpus_structure(corpus).assumptions
     with plots.style():
-        (axes,) = plots.assumptions_figure(checks).axes
+        (axes,) = corpora.plots.assumptions_figure(checks).axes
     assert [bar.get_width() for bar in axes.patches] == [check.share for check in checks]
     said = [text.get_text() for text in axes.texts]
     assert [word == "met" for word in said] == [check.met for check in checks]
@@ -189,7 +191,7 @@ def test_curves_leave_out_what_has_no_place_on_their_axes():
         {"step": steps, "feed_forward_step": steps},
     )
     with plots.style():
-        figure = plots.two_stage_figure(data)
+        figure = corpora.plots.two_stage_figure(data)
     distance, _, attention = figure.axes
     exact, curve = distance.lines
     assert not len(exact.get_xdata()) and curve.get_xdata().tolist() == [1, 10]
@@ -212,7 +214,7 @@ def test_limits_show_the_floor_and_the_finite_part():
         {name: (dims, values[None, None]) for name, values in names.items()}, {"step": steps}
     )
     with plots.style():
-        figure = plots.limits_figure(data)
+        figure = corpora.plots.limits_figure(data)
     whole, outside = figure.axes[0].lines
     np.testing.assert_allclose(whole.get_ydata(), falling[1:])
     np.testing.assert_allclose(outside.get_ydata(), falling[1:] ** 2)
@@ -226,7 +228,7 @@ def test_a_frame_stands_for_many_relations_on_cycles():
     below = [(0, i, 5) for i in five]
     graphs = QueryGraphs(np.array(sorted(cyclic + below)), tuple("abcdef"))
     with plots.style():
-        (axes,) = plots.priority_figure(graphs).axes
+        (axes,) = corpora.plots.priority_figure(graphs).axes
     arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
     assert len(arrows) == 1  # the five of the frame's tokens, and none within it
     assert "5 tokens, 20 relations on cycles" in [text.get_text() for text in axes.texts]

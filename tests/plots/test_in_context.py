@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor import plots
+from attractor import plots, prompts
 
 LENGTHS = [64.0, 256.0, np.inf]
 
@@ -33,7 +33,7 @@ def test_a_curve_for_each_length_and_the_flow_over_it(data):
          ("risk", "value_label", "key_query_norm", "balance")}, {"time": times}
     )  # fmt: skip
     with plots.style():
-        figure = plots.lengths_figure(data, time_of_step=0.01, flow=flow)
+        figure = prompts.plots.lengths_figure(data, time_of_step=0.01, flow=flow)
     risk = figure.axes[0]
     assert len(risk.lines) == 4
     np.testing.assert_allclose(risk.lines[0].get_xdata(), [0.01, 0.1, 1.0])  # no place for step 0
@@ -51,7 +51,7 @@ def test_unfinished_runs_are_hollow(data):
         {"length": [64, 256]},
     )
     with plots.style():
-        figure = plots.experiment_figure(data, references, 0.1)
+        figure = prompts.plots.experiment_figure(data, references, 0.1)
     marks = {line.get_label(): line for line in figure.axes[0].lines}
     hollow, filled = marks["softmax, unfinished"], marks["linear, settled"]
     assert hollow.get_markerfacecolor() == "white" != filled.get_markerfacecolor()
@@ -59,5 +59,5 @@ def test_unfinished_runs_are_hollow(data):
     np.testing.assert_allclose(hollow.get_ydata(), 2 * data["risk"][0, 0, -1] + 0.1)
     np.testing.assert_allclose(marks["ridge regression"].get_ydata(), [0.3, 0.2])
     with plots.style():
-        noiseless = plots.experiment_figure(data, references * 0, 0.0)
+        noiseless = prompts.plots.experiment_figure(data, references * 0, 0.0)
     assert "ridge regression" not in {line.get_label() for line in noiseless.axes[0].lines}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attractor import plots
+from attractor import heads, plots
 from attractor.heads.plots.marked_text import WIDE
 
 
@@ -24,7 +24,7 @@ def examples(token, attention, *, position=1, selected=0, content=None, allowed=
 
 def drawn(data, **headings):
     with plots.style():
-        return plots.attention_text_figure(data, headings or {"0.0": "the head"}).axes[0]
+        return heads.plots.attention_text_figure(data, headings or {"0.0": "the head"}).axes[0]
 
 
 def boxes(axes, words):
@@ -104,4 +104,4 @@ def test_headings_are_texts_by_name(headings):
     from attractor.support.errors import InvalidInputError
 
     with pytest.raises(InvalidInputError, match="headings"):
-        plots.attention_text_figure(examples(["a", "b"], [0.5, 0.5]), headings)
+        heads.plots.attention_text_figure(examples(["a", "b"], [0.5, 0.5]), headings)

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 from attractor import plots
+from attractor.maps import plots as map_plots
 from attractor.support.errors import InvalidInputError
 
 
@@ -42,7 +43,7 @@ def words(figure):
 
 
 def test_cells_lie_where_the_values_are():
-    figure = plots.phase_map_figure(averages(), "n", "T")
+    figure = map_plots.phase_map_figure(averages(), "n", "T")
     axes = figure.axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     edges = np.asarray(axes.collections[0].get_coordinates())
@@ -55,10 +56,10 @@ def test_cells_lie_where_the_values_are():
 def test_several_measures_are_named_without_their_axis():
     names = ["initial_agreement", "gradient_agreement"]
     data = averages((2, 4), kind="number", measure=names, n=[1, 2, 3, 4])
-    lines = words(plots.phase_lines_figure(data, "n", lines="measure"))
+    lines = words(map_plots.phase_lines_figure(data, "n", lines="measure"))
     assert {"initial agreement", "gradient agreement", "measure", "mean"} <= set(lines)
     data = averages((2, 3, 4), measure=names, T=[1, 2, 3], n=[1, 2, 3, 4])
-    maps = words(plots.phase_map_figure(data, "n", "T", panels="measure"))
+    maps = words(map_plots.phase_map_figure(data, "n", "T", panels="measure"))
     assert {"initial agreement", "gradient agreement", "probability"} <= set(maps)
 
 
@@ -72,7 +73,7 @@ def test_places_lie_on_the_scale_of_their_axis_and_arrows_point_beyond_it():
     ):
         data[name] = ("n", values)
     data.attrs |= {"places": np.array([1.0, 10, 100]), "description": "log_time from which on"}
-    figure = plots.phase_lines_figure(data, "n")
+    figure = map_plots.phase_lines_figure(data, "n")
     axes = figure.axes[0]
     assert axes.get_yscale() == "log" and axes.get_ylabel() == "log time from which on"
     assert axes.get_ylim() == pytest.approx((10**-0.5, 10**2.5))
@@ -87,7 +88,7 @@ def test_places_lie_on_the_scale_of_their_axis_and_arrows_point_beyond_it():
 
 def test_even_numbers_have_an_even_scale_in_any_order():
     data = averages(n=[0.3, 0.1, 0.2], T=[1, 2, 3, 4], shape=(3, 4))
-    axes = plots.phase_map_figure(data, "n", "T").axes[0]
+    axes = map_plots.phase_map_figure(data, "n", "T").axes[0]
     assert axes.get_xscale() == "linear"
     assert axes.get_xlim() == pytest.approx((0.05, 0.35))
     columns = np.asarray(axes.collections[0].get_array()).reshape(4, 3)
@@ -95,32 +96,32 @@ def test_even_numbers_have_an_even_scale_in_any_order():
 
 
 def test_contours_are_drawn_at_the_levels():
-    axes = plots.phase_map_figure(averages(), "n", "T", levels=[0.25, 0.75, 3.0]).axes[0]
+    axes = map_plots.phase_map_figure(averages(), "n", "T", levels=[0.25, 0.75, 3.0]).axes[0]
     contours = next(one for one in axes.collections if hasattr(one, "levels"))
     assert contours.levels == pytest.approx([0.25, 0.75])
     heights = [path.vertices for path in contours.get_paths()]
     assert all(len(points) for points in heights)
-    none = plots.phase_map_figure(averages(), "n", "T", levels=[]).axes[0]
+    none = map_plots.phase_map_figure(averages(), "n", "T", levels=[]).axes[0]
     assert not any(hasattr(one, "levels") for one in none.collections)
 
 
 def test_names_make_a_table_of_numbers():
     data = averages(rule=["plain", "sign"], n=[2, 4, 32], shape=(2, 3))
-    figure = plots.phase_map_figure(data, "n", "rule")
+    figure = map_plots.phase_map_figure(data, "n", "rule")
     shown = words(figure)
     assert {"plain", "sign", "0.02", "0.98"} <= set(shown)
     assert not any(hasattr(one, "levels") for one in figure.axes[0].collections)
 
 
 def test_the_width_of_intervals_has_a_panel_of_its_own():
-    figure = plots.phase_map_figure(averages(), "n", "T")
+    figure = map_plots.phase_map_figure(averages(), "n", "T")
     widths = np.asarray(figure.axes[1].collections[0].get_array())
     assert widths == pytest.approx(np.full((3, 4), 0.2))
     assert "width of the 95 % interval" in words(figure)
 
 
 def test_what_is_missing_is_counted_and_marked():
-    figure = plots.phase_map_figure(averages(missing=True), "n", "T")
+    figure = map_plots.phase_map_figure(averages(missing=True), "n", "T")
     note = next(text for text in words(figure) if "missing" in text)
     assert "25 of 240 trials are missing" in note and "over 20 data sets" in note
     axes = figure.axes[0]
@@ -128,13 +129,13 @@ def test_what_is_missing_is_counted_and_marked():
     dots = [one for one in axes.collections if isinstance(one, type(axes.scatter([], [])))]
     assert len(hatched) == 1
     assert [tuple(place) for one in dots for place in one.get_offsets().data] == [(10, 8)]
-    whole = plots.phase_map_figure(averages(), "n", "T")
+    whole = map_plots.phase_map_figure(averages(), "n", "T")
     assert any("no trial is missing" in text for text in words(whole))
 
 
 def test_panels_share_their_scales():
     data = averages(T=[2, 4, 8], n=[1, 2, 3, 4], d=[5, 6, 7, 8, 9], shape=(3, 4, 5))
-    figure = plots.phase_map_figure(data, "n", "T", panels="d")
+    figure = map_plots.phase_map_figure(data, "n", "T", panels="d")
     titles = [text for text in words(figure) if text.startswith("$d$ = ")]
     assert titles == [f"$d$ = {d}" for d in data["d"].values]
     images = [axes.collections[0] for axes in figure.axes if axes.get_title(loc="left")]
@@ -143,7 +144,7 @@ def test_panels_share_their_scales():
 
 def test_lines_have_bands_and_hollow_points_where_trials_are_missing():
     data = averages(missing=True)
-    figure = plots.phase_lines_figure(data, "n", lines="T")
+    figure = map_plots.phase_lines_figure(data, "n", lines="T")
     axes = figure.axes[0]
     lines = [line for line in axes.lines if line.get_linestyle() == "-"]
     assert len(lines) == len(axes.collections) == 3
@@ -162,7 +163,7 @@ def test_half_way_points_are_marked_with_their_intervals():
         {"half": ("T", [2.0, 3.0, np.nan]), "half_low": ("T", [1.5, -9.0, np.nan]),
          "half_high": ("T", [2.5, np.inf, np.nan])}
     )  # fmt: skip
-    figure = plots.phase_lines_figure(data, "n", lines="T", transitions=halves)
+    figure = map_plots.phase_lines_figure(data, "n", lines="T", transitions=halves)
     axes = figure.axes[0]
     marks = [line for line in axes.lines if line.get_marker() == "D"]
     assert [line.get_xdata()[0] for line in marks] == [2, 3]
@@ -170,7 +171,7 @@ def test_half_way_points_are_marked_with_their_intervals():
     assert list(bars[0].get_xdata()) == [1.5, 2.5]
     assert list(bars[1].get_xdata()) == list(axes.get_xlim())
     with pytest.raises(InvalidInputError, match="transitions"):
-        plots.phase_lines_figure(data, "n", lines="T", transitions=halves.isel(T=0))
+        map_plots.phase_lines_figure(data, "n", lines="T", transitions=halves.isel(T=0))
 
 
 def test_everything_fits_into_the_figure(tmp_path):
@@ -178,8 +179,8 @@ def test_everything_fits_into_the_figure(tmp_path):
     data = averages(T=[2, 4, 8], n=[1, 2, 3, 4], d=[5, 6, 7], shape=(3, 4, 3))
     data.attrs["description"] = "whether some matrix selects the optimal token of every sequence"
     for figure in (
-        plots.phase_map_figure(data, "n", "T", panels="d"),
-        plots.phase_lines_figure(data, "n", lines="T", panels="d"),
+        map_plots.phase_map_figure(data, "n", "T", panels="d"),
+        map_plots.phase_lines_figure(data, "n", lines="T", panels="d"),
     ):
         figure.draw_without_rendering()
         frame = figure.bbox
@@ -205,21 +206,21 @@ def test_everything_fits_into_the_figure(tmp_path):
 )
 def test_axes_that_are_not_there_are_refused(axes, words):
     with pytest.raises(InvalidInputError) as refused:
-        plots.phase_map_figure(averages(), **axes)
+        map_plots.phase_map_figure(averages(), **axes)
     assert words in str(refused.value)
 
 
 def test_data_of_another_kind_are_refused():
     with pytest.raises(InvalidInputError, match="it has no mean"):
-        plots.phase_map_figure(xr.Dataset({"x": ("n", [1.0])}), "n", "T")
+        map_plots.phase_map_figure(xr.Dataset({"x": ("n", [1.0])}), "n", "T")
     many = averages(rule=[f"rule {k}" for k in range(9)], n=[1, 2], shape=(9, 2))
     with pytest.raises(InvalidInputError, match="rule has 9 names"):
-        plots.phase_lines_figure(many, "n", lines="rule")
+        map_plots.phase_lines_figure(many, "n", lines="rule")
 
 
 def test_numbers_that_crowd_below_one_lie_by_their_distance_from_it():
     data = averages(n=[0.9, 0.99, 0.999, 0.9999], T=[1, 2, 3], shape=(4, 3))
-    axes = plots.phase_map_figure(data, "n", "T").axes[0]
+    axes = map_plots.phase_map_figure(data, "n", "T").axes[0]
     steps = np.diff(axes.get_xticks())
     assert steps == pytest.approx(np.log(10) * np.ones(3))
     assert [text.get_text() for text in axes.get_xticklabels()][1] == "0.99"
@@ -228,7 +229,7 @@ def test_numbers_that_crowd_below_one_lie_by_their_distance_from_it():
 @pytest.mark.long
 def test_panels_stand_in_rows_of_nearly_one_length_with_labels_below_each_column():
     data = averages(n=[1, 2], T=[1, 2], d=list(range(1, 8)), shape=(2, 2, 7))
-    figure = plots.phase_map_figure(data, "n", "T", panels="d")
+    figure = map_plots.phase_map_figure(data, "n", "T", panels="d")
     figure.draw_without_rendering()
     shown = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in shown][3:5] == ["$d$ = 4", "$d$ = 5"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import files, report
+from attractor import corpora, files, maps, papers, prompts, report
 from attractor.results import provenance
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.table import Call
@@ -19,16 +19,16 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     yield Call(files.load, path=given.TOKEN_FILE, blames=FILE)
     yield Call(files.load_tokens, path=given.TOKEN_FILE, blames=FILE)
-    yield Call(files.load_corpus, path=given.CORPUS_FILE, blames=FILE)
-    yield Call(files.load_head, path=given.HEAD_FILE, blames=FILE)
-    yield Call(files.save_classifiers, path="a.nc", loaded=given.LOADED_CLASSIFIERS)
+    yield Call(corpora.load_corpus, path=given.CORPUS_FILE, blames=FILE)
+    yield Call(prompts.load_head, path=given.HEAD_FILE, blames=FILE)
+    yield Call(papers.save_classifiers, path="a.nc", loaded=given.LOADED_CLASSIFIERS)
     yield Call(
-        files.save_corpus, path="c.npz", corpus=ex.CORPUS, embeddings=ex.EMBEDDINGS,
+        corpora.save_corpus, path="c.npz", corpus=ex.CORPUS, embeddings=ex.EMBEDDINGS,
         takes={"embeddings": "array none"},
     )  # fmt: skip
-    yield Call(files.save_head, path="h.npz", head=ex.PROMPT_HEAD, tokens=ex.GAUSSIAN)
-    yield Call(files.save_in_context, path="r.npz", loaded=given.IN_CONTEXT_CASE)
-    yield Call(files.save_regression, path="r.npz", loaded=given.LOADED_REGRESSION)
+    yield Call(prompts.save_head, path="h.npz", head=ex.PROMPT_HEAD, tokens=ex.GAUSSIAN)
+    yield Call(prompts.save_in_context, path="r.npz", loaded=given.IN_CONTEXT_CASE)
+    yield Call(prompts.save_regression, path="r.npz", loaded=given.LOADED_REGRESSION)
     yield Call(
         files.save_tokens, path="t.npz", tokens=ex.TOKENS, head=ex.HEAD,
         takes={"initial": "array none"},
@@ -45,22 +45,22 @@ def calls() -> Iterator[Call]:
     yield Call(files.Case.read, path=given.TOKEN_FILE, blames=FILE)
     yield Call(files.Case.save, **case, path="case.npz")
     yield Call(files.Case.solution, **case)
-    yield Call(files.CorpusCase.save, self=given.CORPUS_CASE, path="corpus.npz")
-    yield Call(files.HeadCase.save, self=given.HEAD_CASE, path="head.npz")
-    yield Call(files.RegressionCase.save, self=given.REGRESSION_CASE, path="task.npz")
-    yield Call(files.InContextCase.save, self=given.IN_CONTEXT_CASE, path="tasks.npz")
+    yield Call(corpora.CorpusCase.save, self=given.CORPUS_CASE, path="corpus.npz")
+    yield Call(prompts.HeadCase.save, self=given.HEAD_CASE, path="head.npz")
+    yield Call(prompts.RegressionCase.save, self=given.REGRESSION_CASE, path="task.npz")
+    yield Call(prompts.InContextCase.save, self=given.IN_CONTEXT_CASE, path="tasks.npz")
     yield Call(
-        files.InContextCase.of_task, task=ex.IN_CONTEXT_TASK, tasks=8, longest=4, lengths=[2],
+        prompts.InContextCase.of_task, task=ex.IN_CONTEXT_TASK, tasks=8, longest=4, lengths=[2],
         sigmas=8, blames={"lengths": "length"},
     )  # fmt: skip
-    yield Call(files.ClassifierCase.save, self=given.CLASSIFIER_CASE, path="results.nc")
+    yield Call(papers.ClassifierCase.save, self=given.CLASSIFIER_CASE, path="results.nc")
     yield Call(
-        files.CorpusCase.with_vocabulary, self=given.CORPUS_CASE, most=2,
+        corpora.CorpusCase.with_vocabulary, self=given.CORPUS_CASE, most=2,
         blames={"most": "vocabulary"},
     )  # fmt: skip
     yield Call(files.LoadedTokens.read, path=given.TOKEN_FILE, blames=FILE)
-    yield Call(files.ClassifierCase.read, path=given.CLASSIFIERS_FILE, blames=FILE)
-    yield Call(files.register_file, kind=files.HeadCase)
+    yield Call(papers.ClassifierCase.read, path=given.CLASSIFIERS_FILE, blames=FILE)
+    yield Call(files.register_file, kind=prompts.HeadCase)
     yield Call(
         provenance.Provenance.record,
         kind="claim",
@@ -84,5 +84,5 @@ def calls() -> Iterator[Call]:
         report.write_report, directory="report", prediction=ex.SOLUTION, blames=FILE,
         takes={"instance_numbers": "array none"},
     )  # fmt: skip
-    yield Call(report.paired, first=ex.BIAS, second=ex.BIAS)
-    yield Call(report.labeled, path=given.RUN_FILE, geometry="frobenius", blames=FILE, nan=True)
+    yield Call(maps.paired, first=ex.BIAS, second=ex.BIAS)
+    yield Call(maps.labeled, path=given.RUN_FILE, geometry="frobenius", blames=FILE, nan=True)

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import attractor as at
-from attractor import analysis, corpora as next_token, plots
+from attractor import analysis, corpora, heads, maps, papers, plots, prompts
 from attractor.analysis import rates
 from attractor.heads.audit.examples import attention_examples
 from attractor.maps import sweeps
@@ -54,8 +54,8 @@ CONTROL = Lazy(
     )
 )
 BY_LENGTH = Lazy(lambda: ex.PROMPT_LENGTH.value.to_xarray())
-STAGES = Lazy(lambda: next_token.measure_two_stages(ex.TWO_STAGES.value))
-MEASURED = Lazy(lambda: next_token.mechanics.measure_limits(ex.MASS_RUN.value, ex.LIMITS.value))
+STAGES = Lazy(lambda: corpora.measure_two_stages(ex.TWO_STAGES.value))
+MEASURED = Lazy(lambda: corpora.mechanics.measure_limits(ex.MASS_RUN.value, ex.LIMITS.value))
 
 
 def _learned() -> xr.Dataset:
@@ -129,33 +129,33 @@ def _of_runs() -> Iterator[Call]:
     yield Call(plots.band_curve, axes=AXES, values=loss, takes={"look": "settings"})
     yield Call(plots.direction_figure, runs=RUNS)
     yield Call(plots.training_figure, runs=RUNS)
-    yield Call(plots.head_curves, axes=AXES, data=Lazy(lambda: HEADS.value["norm"]))
-    yield Call(plots.heads_figure, data=HEADS)
+    yield Call(heads.plots.head_curves, axes=AXES, data=Lazy(lambda: HEADS.value["norm"]))
+    yield Call(heads.plots.heads_figure, data=HEADS)
     ratios_of_heads = Lazy(lambda: HEADS.value["margin_ratio"])
-    yield Call(plots.head_map, axes=AXES, data=ratios_of_heads, scale=Lazy(Normalize))
+    yield Call(heads.plots.head_map, axes=AXES, data=ratios_of_heads, scale=Lazy(Normalize))
     yield Call(plots.trajectory_figure, runs=Lazy(lambda: {"run": ex.RUN.value.data}))
     yield Call(plots.solution_figure, solution=ex.SOLUTION_OF_ONE)
     yield Call(plots.margin_curve, axes=AXES, solution=ex.SOLUTION_OF_ONE)
     yield Call(plots.singular_values, axes=AXES, solution=ex.SOLUTION_OF_ONE)
     yield Call(plots.plot_rate, axes=AXES, rate=RATE)
     yield Call(plots.rates_figure, rates=Lazy(lambda: [RATE.value]))
-    yield Call(plots.basin_map_axes, axes=AXES, data=PLANE)
-    yield Call(plots.basin_map_figure, data=PLANE)
-    yield Call(plots.basin_shares_axes, axes=AXES, data=SHARES)
-    yield Call(plots.basin_shares_figure, data=SHARES)
-    yield Call(plots.phase_map_figure, data=AVERAGES, x="n", y="d",
+    yield Call(maps.plots.basin_map_axes, axes=AXES, data=PLANE)
+    yield Call(maps.plots.basin_map_figure, data=PLANE)
+    yield Call(maps.plots.basin_shares_axes, axes=AXES, data=SHARES)
+    yield Call(maps.plots.basin_shares_figure, data=SHARES)
+    yield Call(maps.plots.phase_map_figure, data=AVERAGES, x="n", y="d",
                takes={"levels": "sequence array objects"})  # fmt: skip
-    yield Call(plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
-    yield Call(plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
+    yield Call(maps.plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
+    yield Call(maps.plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
     differences = xr.Dataset(
         {name: ("index", [1.0]) for name in ("first", "second", "difference", "low", "high")},
         {"index": ["x"]},
     )
-    yield Call(plots.differences_figure, data=differences)
-    yield Call(plots.bias_map, axes=AXES, matrix=ex.BIAS)
-    yield Call(plots.bias_matrix_figure, matrix=ex.BIAS)
-    yield Call(plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
-    yield Call(plots.ratio_curves_figure, matrix=ex.BIAS)
+    yield Call(maps.plots.differences_figure, data=differences)
+    yield Call(maps.plots.bias_map, axes=AXES, matrix=ex.BIAS)
+    yield Call(maps.plots.bias_matrix_figure, matrix=ex.BIAS)
+    yield Call(maps.plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
+    yield Call(maps.plots.ratio_curves_figure, matrix=ex.BIAS)
 
 
 def _of_data_sets() -> Iterator[Call]:
@@ -175,31 +175,33 @@ def _of_data_sets() -> Iterator[Call]:
 
 
 def _of_corpora() -> Iterator[Call]:
-    yield Call(plots.assumption_bars, axes=AXES, checks=CHECKS)
-    yield Call(plots.assumptions_figure, checks=CHECKS)
-    yield Call(plots.class_map, axes=AXES, orders=ex.ORDERS)
-    yield Call(plots.class_map_figure, orders=ex.ORDERS)
-    yield Call(plots.collocation_figure, collocation=ex.COLLOCATION)
-    yield Call(plots.orders_figure, orders=ex.ORDERS)
-    yield Call(plots.priority_figure, graphs=ex.GRAPHS)
-    yield Call(plots.two_stage_figure, data=STAGES)
-    yield Call(plots.limits_figure, data=MEASURED)
+    yield Call(corpora.plots.assumption_bars, axes=AXES, checks=CHECKS)
+    yield Call(corpora.plots.assumptions_figure, checks=CHECKS)
+    yield Call(corpora.plots.class_map, axes=AXES, orders=ex.ORDERS)
+    yield Call(corpora.plots.class_map_figure, orders=ex.ORDERS)
+    yield Call(corpora.plots.collocation_figure, collocation=ex.COLLOCATION)
+    yield Call(corpora.plots.orders_figure, orders=ex.ORDERS)
+    yield Call(corpora.plots.priority_figure, graphs=ex.GRAPHS)
+    yield Call(corpora.plots.two_stage_figure, data=STAGES)
+    yield Call(corpora.plots.limits_figure, data=MEASURED)
 
 
 def _of_prompts() -> Iterator[Call]:
-    yield Call(plots.error_by_length_figure, data=BY_LENGTH, error=0.1)
-    yield Call(plots.lengths_figure, data=IN_CONTEXT, time_of_step=0.1)
-    yield Call(plots.experiment_figure, data=IN_CONTEXT, references=REFERENCES, query_noise=0.1)
+    yield Call(prompts.plots.error_by_length_figure, data=BY_LENGTH, error=0.1)
+    yield Call(prompts.plots.lengths_figure, data=IN_CONTEXT, time_of_step=0.1)
+    yield Call(
+        prompts.plots.experiment_figure, data=IN_CONTEXT, references=REFERENCES, query_noise=0.1
+    )
 
 
 def _of_audits() -> Iterator[Call]:
-    yield Call(plots.audit_map_figure, data=AUDITED)
-    yield Call(plots.audit_accuracy_figure, data=AUDITED)
-    yield Call(plots.checkpoint_figure, data=Lazy(lambda: ex.CHECKPOINT_AUDIT.value.data))
-    yield Call(plots.audit_curves_figure, curves=LEARNED)
-    yield Call(plots.margin_control_figure, control=CONTROL)
+    yield Call(heads.plots.audit_map_figure, data=AUDITED)
+    yield Call(heads.plots.audit_accuracy_figure, data=AUDITED)
+    yield Call(heads.plots.checkpoint_figure, data=Lazy(lambda: ex.CHECKPOINT_AUDIT.value.data))
+    yield Call(heads.plots.audit_curves_figure, curves=LEARNED)
+    yield Call(heads.plots.margin_control_figure, control=CONTROL)
     yield Call(
-        plots.attention_text_figure, data=MARKED, headings={"1.0": "a head"},
+        heads.plots.attention_text_figure, data=MARKED, headings={"1.0": "a head"},
         takes={"headings": "mapping"},
     )  # fmt: skip
 
@@ -230,10 +232,10 @@ def _parts() -> Iterator[Call]:
     yield Call(plots.line_style, name=ROLE, blames={"name": "role"})
     yield Call(plots.ordered_line_styles, count=3)
     yield Call(plots.role_of, name=ROLE, blames={"name": "role"})
-    yield Call(plots.stacked_shares, axes=AXES, counts=COUNTS, along="d")
-    yield Call(plots.wilson, successes=np.array([0, 7]), trials=np.array([20, 20]))
+    yield Call(papers.plots.stacked_shares, axes=AXES, counts=COUNTS, along="d")
+    yield Call(papers.plots.wilson, successes=np.array([0, 7]), trials=np.array([20, 20]))
     yield Call(
-        plots.fraction_curve, axes=AXES, successes=Lazy(lambda: COUNTS.value[0]), trials=20,
+        papers.plots.fraction_curve, axes=AXES, successes=Lazy(lambda: COUNTS.value[0]), trials=20,
         along="d", look={"color": "blue"}, takes={"look": "settings"},
         blames={"trials": "successes"},
     )  # fmt: skip

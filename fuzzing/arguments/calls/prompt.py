@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor import prompts as prompt
+from attractor import prompts
 from attractor.prompts import finite_length, length, measures
 from fuzzing.arguments import examples as ex
 from fuzzing.arguments.table import Call
@@ -72,31 +72,31 @@ def _measures() -> Iterator[Call]:
 
 def _operator() -> Iterator[Call]:
     factors = {"keys": KEYS, "queries": KEYS, "divide_by_sqrt_head_dimension": True}
-    yield Call(prompt.AttentionHead, score_matrix=KEYS, value_matrix=KEYS)
-    yield Call(prompt.AttentionHead.from_factors, **factors, values=KEYS)
+    yield Call(prompts.AttentionHead, score_matrix=KEYS, value_matrix=KEYS)
+    yield Call(prompts.AttentionHead.from_factors, **factors, values=KEYS)
     at_query = {"measure": ex.GAUSSIAN, "head": ex.PROMPT_HEAD, "query": POINT}
-    yield Call(prompt.head_gradients, **at_query, cotangent=POINT)
-    yield Call(prompt.output, **at_query)
-    yield Call(prompt.output_jacobian, **at_query)
-    yield Call(prompt.score_derivative, **at_query, change=KEYS)
-    yield Call(prompt.value_derivative, **at_query, change=KEYS)
+    yield Call(prompts.head_gradients, **at_query, cotangent=POINT)
+    yield Call(prompts.output, **at_query)
+    yield Call(prompts.output_jacobian, **at_query)
+    yield Call(prompts.score_derivative, **at_query, change=KEYS)
+    yield Call(prompts.value_derivative, **at_query, change=KEYS)
 
 
 def _concentration() -> Iterator[Call]:
-    yield Call(prompt.row_concentration, scores=KEYS, mask=np.ones((2, 2), bool))
+    yield Call(prompts.row_concentration, scores=KEYS, mask=np.ones((2, 2), bool))
     row = {"self": ex.ROW_CONCENTRATION}
     for method in (
-        prompt.RowConcentration.bound,
-        prompt.RowConcentration.sharp_bound,
-        prompt.RowConcentration.top_probability_bound,
-        prompt.RowConcentration.top_probability_ceiling,
+        prompts.RowConcentration.bound,
+        prompts.RowConcentration.sharp_bound,
+        prompts.RowConcentration.top_probability_bound,
+        prompts.RowConcentration.top_probability_ceiling,
     ):
         yield Call(method, **row, inverse_temperature=1.5)
-    yield Call(prompt.RowConcentration.inverse_temperature_for, **row, probability=0.5)
-    yield Call(prompt.certified_concentration, solution=ex.SOLUTION_OF_ONE)
+    yield Call(prompts.RowConcentration.inverse_temperature_for, **row, probability=0.5)
+    yield Call(prompts.certified_concentration, solution=ex.SOLUTION_OF_ONE)
     certified = {"self": ex.CERTIFIED_CONCENTRATION}
-    yield Call(prompt.CertifiedConcentration.top_probability_bound, **certified, norm=2.0)
-    yield Call(prompt.CertifiedConcentration.norm_for, **certified, probability=0.5)
+    yield Call(prompts.CertifiedConcentration.top_probability_bound, **certified, norm=2.0)
+    yield Call(prompts.CertifiedConcentration.norm_for, **certified, probability=0.5)
 
 
 def _finite_length() -> Iterator[Call]:

@@ -63,8 +63,8 @@ def load(path: str | os.PathLike[str]) -> FileContents:
     ``prompts``, of the layout in ``IN_CONTEXT_LAYOUT``. A ``.nc`` file is NetCDF with the
     results of classifiers, of the layout in ``CLASSIFIERS_LAYOUT``. Anything else is text in UTF-8,
     one sentence a line. Kinds of other distributions (entry points ``attractor.files``) and of
-    one's own (``register_file``) are known by their arrays or endings likewise. Nothing in a file is
-    ever unpickled or imported.
+    one's own (``register_file``) are known by their arrays or endings likewise. Nothing in a file
+    is ever unpickled or imported.
 
     Raises:
         InvalidInputError: If the file does not exist, lacks an array, or an array cannot be used.

@@ -78,23 +78,21 @@ def measures() -> Results:
 def basins() -> Results:
     """Where training from many starts goes."""
     import attractor as at
-    from attractor import analysis
 
     tokens, head, *_ = selected()
     data = (tokens, head, at.normalized_gradient_descent(0.1))
-    yield "shares", lambda: analysis.basin_shares(*data, starts=16, steps=200).data
+    yield "shares", lambda: maps.basin_shares(*data, starts=16, steps=200).data
     plane = (unit(9, 6, 6), unit(10, 6, 6))
-    yield "map", lambda: analysis.basin_map(*data, plane=plane, steps=200, resolution=4).data
+    yield "map", lambda: maps.basin_map(*data, plane=plane, steps=200, resolution=4).data
 
 
 def matrices() -> Results:
     """Which norm's margin optimizers maximize."""
     import attractor as at
-    from attractor import analysis
 
     data = head_on_tokens(3)
-    yield "which-norm", lambda: analysis.which_norm(*data, at.sign_descent(0.1), steps=200).data
-    yield "bias", lambda: analysis.bias_matrix(*data, steps=200).data
+    yield "which-norm", lambda: maps.which_norm(*data, at.sign_descent(0.1), steps=200).data
+    yield "bias", lambda: maps.bias_matrix(*data, steps=200).data
     for name in ("sign descent", "muon"):
         yield (
             f"tuned, {name}",

@@ -39,30 +39,30 @@ def laws() -> dict[str, Any]:
 
 def measures() -> Results:
     """Moments, attention and its gradients under each law, and errors of finite prompts."""
-    from attractor import prompts as prompt
+    from attractor import prompts
 
-    head = prompt.AttentionHead(0.4 * KEYS, KEYS.T)
+    head = prompts.AttentionHead(0.4 * KEYS, KEYS.T)
     for name, law in laws().items():
         yield f"{name}, tilt", lambda law=law: law.tilt(0.3 * POINTS)
         yield f"{name}, draws", lambda law=law: law.sample(5, seed=0)
         yield (
             f"{name}, output",
             lambda law=law: [
-                prompt.output(law, head, POINTS),
-                prompt.output_jacobian(law, head, POINTS),
-                prompt.head_gradients(law, head, POINTS, POINTS),
+                prompts.output(law, head, POINTS),
+                prompts.output_jacobian(law, head, POINTS),
+                prompts.head_gradients(law, head, POINTS, POINTS),
             ],
         )
-        yield f"{name}, error", lambda law=law: prompt.measure_output_error(law, head, POINTS, 12)
+        yield f"{name}, error", lambda law=law: prompts.measure_output_error(law, head, POINTS, 12)
     for length in LENGTHS:
         yield (
             f"measure-error, {length}",
-            functools.partial(prompt.measure_error, laws()["gaussian"], head, POINTS, length),
+            functools.partial(prompts.measure_error, laws()["gaussian"], head, POINTS, length),
         )
     yield (
         "drawn",
         functools.partial(
-            prompt.monte_carlo_error, laws()["uniform"], head, POINTS, 40, prompts=20, seed=0
+            prompts.monte_carlo_error, laws()["uniform"], head, POINTS, 40, prompts=20, seed=0
         ),
     )
 
@@ -92,25 +92,25 @@ def finite() -> Results:
 
 def lengths() -> Results:
     """How long a prompt must be, and what scores alone prove."""
-    from attractor import prompts as prompt
+    from attractor import prompts
     from attractor.prompts import length
 
-    head, law = prompt.AttentionHead(0.4 * KEYS, KEYS.T), laws()["gaussian"]
+    head, law = prompts.AttentionHead(0.4 * KEYS, KEYS.T), laws()["gaussian"]
     yield (
         "prompt-length",
         lambda: of(
-            prompt.prompt_length(head, law, POINTS),
+            prompts.prompt_length(head, law, POINTS),
             "required required_for_output exponent horizon out_of_reach output_error "
             "score_deviation curves",
         ),
     )
-    yield "defect", lambda: prompt.non_gaussian_defect(head, laws()["uniform"], POINTS)
+    yield "defect", lambda: prompts.non_gaussian_defect(head, laws()["uniform"], POINTS)
     yield "required", lambda: [length.required_length(one, 0.1) for one in (0.5, 1.5)]
-    yield "rows", lambda: prompt.row_concentration(unit(4, 3, 5))
+    yield "rows", lambda: prompts.row_concentration(unit(4, 3, 5))
     yield (
         "certified",
         lambda: [
-            prompt.certified_concentration(selected()[3]).top_probability_bound(norm=one)
+            prompts.certified_concentration(selected()[3]).top_probability_bound(norm=one)
             for one in (1.0, 10.0)
         ],
     )
