@@ -78,8 +78,6 @@ def _operator() -> Iterator[Call]:
     yield Call(prompt.head_gradients, **at_query, cotangent=POINT)
     yield Call(prompt.output, **at_query)
     yield Call(prompt.output_jacobian, **at_query)
-    yield Call(prompt.score_derivative, **at_query, change=KEYS)
-    yield Call(prompt.value_derivative, **at_query, change=KEYS)
 
 
 def _concentration() -> Iterator[Call]:

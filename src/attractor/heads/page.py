@@ -358,7 +358,7 @@ def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
     lines, drawn = movement_sentences(found.data), plots.checkpoint_figure(found.data)
     return Section(
         "Which way heads move",
-        [*lines, MOVEMENT, *_beyond(every)],
+        [MOVEMENT, *_beyond(every)],
         Table(*movement_table(every[:MOST_ROWS])),
         report.picture(CHECKPOINTS, drawn, " ".join(lines)),
     )

@@ -10,7 +10,7 @@ from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.plots.attention import attention_map as attention_map
-    from attractor.plots.bands import band as band, end_labels as end_labels
+    from attractor.plots.bands import band as band
     from attractor.plots.curves import (
         band_curve as band_curve,
         correlation as correlation,
@@ -25,19 +25,16 @@ if TYPE_CHECKING:
     from attractor.plots.figures import (
         attention_figure as attention_figure,
         direction_figure as direction_figure,
-        image_with_patches as image_with_patches,
         patches_figure as patches_figure,
         training_figure as training_figure,
     )
     from attractor.plots.geometries import (
         geometries_figure as geometries_figure,
         geometry_label as geometry_label,
-        margin_ratio_matrix as margin_ratio_matrix,
         solution_map as solution_map,
     )
     from attractor.plots.plane import (
         frame as frame,
-        log_radius as log_radius,
         mid_margin_point as mid_margin_point,
         optimal_token_handle as optimal_token_handle,
         plane_tokens as plane_tokens,
@@ -45,16 +42,14 @@ if TYPE_CHECKING:
         separating_line as separating_line,
         trajectory as trajectory,
     )
-    from attractor.plots.rates import plot_rate as plot_rate, rates_figure as rates_figure
+    from attractor.plots.rates import rates_figure as rates_figure
     from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
     from attractor.plots.solution import (
-        margin_curve as margin_curve,
         singular_values as singular_values,
         solution_figure as solution_figure,
     )
     from attractor.plots.style._style import (
         COLORS as COLORS,
-        COLUMN as COLUMN,
         PAGE as PAGE,
         save_figure as save_figure,
         style as style,

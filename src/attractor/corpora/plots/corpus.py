@@ -73,7 +73,7 @@ def class_map_figure(orders: PartialOrders) -> Figure:
     return figure
 
 
-def assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
+def _assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
     """Draws the share of samples in the way of each assumption, from the first one down.
 
     Args:
@@ -108,5 +108,5 @@ def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE
         width: Of the figure, in inches.
     """
     figure = Figure(figsize=(width, 0.55 + 0.22 * len(checks)))
-    assumption_bars(figure.subplots(), checks)
+    _assumption_bars(figure.subplots(), checks)
     return figure

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from attractor.heads.plots.marked_text import attention_text_figure as attention_text_figure
     from attractor.heads.plots.monitor import (
         head_curves as head_curves,
-        head_map as head_map,
         heads_figure as heads_figure,
     )
 

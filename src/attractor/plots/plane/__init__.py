@@ -16,9 +16,6 @@ if TYPE_CHECKING:
         optimal_token_handle as optimal_token_handle,
         plane_tokens as plane_tokens,
     )
-    from attractor.plots.plane.trajectories import (
-        log_radius as log_radius,
-        trajectory as trajectory,
-    )
+    from attractor.plots.plane.trajectories import trajectory as trajectory
 
 import_on_first_use(__name__, prepare=with_checked_arguments)

@@ -45,10 +45,8 @@ PREDICTED = COLORS["orange"]
 REACHED = COLORS["blue"]
 """The color of those that training reached, in every figure."""
 
-COLUMN = 3.3
-"""Width of a figure in one column of a printed page, in inches."""
 PAGE = 6.9
-"""Width of a figure across both columns, in inches."""
+"""Width of a figure across both columns of a printed page, in inches."""
 
 _DECADES = 3
 """Decades of a logarithmic axis from which on minor ticks are thinned out."""
