@@ -160,14 +160,15 @@ def main() -> None:
         moved = np.isin(where, ["toward", "away"])
         cells = [share(moved.any(-1))]
         cells += [share(np.ravel(where == word)) for word in ("toward", "away")]
-        cells += [share(np.char.startswith(sizes.astype(str), "shrinks").ravel())]
+        cells += [share(sizes.astype(bool).ravel())]
         print(f"| {name} | {len(words)} | " + " | ".join(cells) + " |")
 
 
 def directions(pair: Pair) -> np.ndarray:
-    """Sizes and directions of all heads."""
+    """Whether heads shrank, and directions, of all heads."""
     data = at.audit_checkpoints(pair, draws=DRAWS, alpha=ALPHA, norms=("frobenius",)).data
-    return np.array([data[name].to_numpy().ravel() for name in ("size", "direction")])
+    shrank = data["norm_ratio"].to_numpy().ravel() < 1
+    return np.array([shrank, data["direction"].to_numpy().ravel()], dtype=object)
 
 
 def share(flags: np.ndarray | np.bool) -> str:

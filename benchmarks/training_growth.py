@@ -106,7 +106,7 @@ def draw(points: list[Point]) -> None:
     from matplotlib.figure import Figure
 
     from attractor.plots import save_figure, style
-    from attractor.plots.style.look import SERIES
+    from attractor.plots.design.look import SERIES
 
     titles = {
         "n": "sequences n",

@@ -5,15 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
-from sizes import MANY, drawn
+from runs import STEP
+from sizes import MANY, USUAL, drawn
 
 import attractor as at
 from attractor.analysis import curves
-from attractor.datasets import unit_tokens
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.tokens import Tokens
 
-STEP = at.normalized_gradient_descent(0.1)
 MEASURES = (
     "margin_ratio",
     "correlation",
@@ -30,19 +29,19 @@ MEASURES = (
 def ragged():
     """Data sets whose rows have tokens of different numbers, copies, and a hopeless one."""
     rng = np.random.default_rng(3)
-    keys = rng.standard_normal((5, 3, 4, 6))
+    keys = rng.standard_normal((5, 3, 4, 5))
     keys[1, 0, 1] = keys[1, 0, 0]
     keys[2, :, 1:] = -keys[2, :, :1]
     mask = np.ones((5, 3, 4), bool)
     mask[0, 0, 3] = mask[3, 1, 2] = mask[3, 2, 1] = False
-    queries = rng.standard_normal((5, 3, 6))
+    queries = rng.standard_normal((5, 3, 5))
     queries[2] = queries[2, 0] * np.sign([[1.0], [1.0], [-1.0]])
     return at.Tokens(keys, queries, np.where(rng.random((5, 3)) < 0.5, 1.0, -1.0), mask)
 
 
 def run_of(tokens, steps=(0, 3, 20)):
     """A run whose matrices are made up: some turn to a solution, some are zero, huge or NaN."""
-    head = at.LinearHead(np.random.default_rng(4).standard_normal((5, 6)))
+    head = at.LinearHead(np.random.default_rng(4).standard_normal((5, 5)))
     run = at.train(tokens, head, STEP, steps=20, seeds=2, record=list(steps))
     W = run.data["W"].copy(deep=True)
     W[0, 0, 1] = 0
@@ -94,7 +93,7 @@ def test_blocks_of_any_size_give_the_same_bits(run, size, monkeypatch):
 
 @pytest.mark.long
 def test_trained_heads_in_blocks_give_the_same_bits(monkeypatch):
-    run = at.train(*unit_tokens(3, 4, 6, seeds=range(4)), STEP, steps=20, parameterization="(v, W)")
+    run = at.train(*drawn(USUAL), STEP, steps=20, parameterization="(v, W)")
     expected = at.verify(run).data
     assert np.isfinite(expected["label_margin_ratio"]).any()
     monkeypatch.setattr(curves, "_BLOCK", 1)
@@ -102,7 +101,7 @@ def test_trained_heads_in_blocks_give_the_same_bits(monkeypatch):
 
 
 def test_no_object_is_made_for_each_data_set(monkeypatch):
-    data = unit_tokens(3, 4, 6, seeds=range(60))
+    data = drawn(USUAL._replace(instances=60))
     run = at.train(*data, STEP, steps=5, record=[5])
     given = solve(MarginProblem.from_selection(data[0], at.optimal_tokens(*data)))
     made = []
@@ -117,7 +116,7 @@ def test_no_object_is_made_for_each_data_set(monkeypatch):
 
 
 def test_one_solution_for_all_is_the_same_as_one_for_each():
-    tokens, head = unit_tokens(3, 4, 6, seeds=[2])
+    tokens, head = drawn(USUAL._replace(instances=1))
     assert tokens.labels is not None
     arrays = (tokens.keys, tokens.queries, tokens.labels)
     several = at.Tokens(*(np.repeat(array, 3, 0) for array in arrays))

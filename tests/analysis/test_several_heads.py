@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor.support.errors import InvalidInputError
@@ -9,7 +10,7 @@ from attractor.support.errors import InvalidInputError
 
 @pytest.fixture(scope="module")
 def data():
-    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=2)
+    tokens, head = drawn(USUAL)
     return tokens, [head, at.LinearHead(head.weight[:, ::-1])]
 
 

@@ -6,16 +6,16 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor import analysis, plots, report
-from attractor.datasets import unit_tokens
 from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 @pytest.fixture(scope="module")
 def data():
-    return unit_tokens(3, 4, 5, seeds=[1, 2])
+    return drawn(USUAL)
 
 
 @pytest.fixture(scope="module")

@@ -3,21 +3,21 @@ import warnings
 
 import numpy as np
 import pytest
+import runs
+from runs import STEP
+from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.datasets import unit_tokens
-
-STEP = at.normalized_gradient_descent(0.1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def data():
-    return unit_tokens(3, 4, 6, seeds=range(4))
+    return drawn(USUAL)
 
 
-@pytest.fixture(scope="module")
-def run(data):
-    return at.train(*data, STEP, steps=300, seeds=2)
+@pytest.fixture
+def run():
+    return runs.trajectory()
 
 
 def predicted(tokens, head):
@@ -27,8 +27,8 @@ def predicted(tokens, head):
 def test_the_measures_agree_with_their_definition(data, run):
     verdict = at.verify(run)
     trial = {"instance": 2, "seed": 1}
-    W = run.W()[2, 1]
-    tokens = data[0][2]
+    W = run.W()[1, 0]
+    tokens = data[0][1]
     problem = at.MarginProblem.from_selection(tokens, at.attended_tokens(tokens, W))
     solution = at.solve(problem)
     margins = np.einsum("md,de,me->m", problem.left, W, problem.right)
@@ -44,8 +44,8 @@ def test_the_measures_agree_with_their_definition(data, run):
 
 def test_every_trial_and_step_is_there(data, run):
     verdict = at.verify(run)
-    assert verdict.margin_ratio.shape == (4, 2)
-    assert verdict.data["margin_ratio"].sizes == {"instance": 4, "seed": 2, "step": len(run.steps)}
+    assert verdict.margin_ratio.shape == (2, 2)
+    assert verdict.data["margin_ratio"].sizes == {"instance": 2, "seed": 2, "step": len(run.steps)}
     assert not verdict.impossible.any()
     assert verdict.errors == []
     medians = verdict.data["margin_ratio"].median(("instance", "seed"))
@@ -60,11 +60,11 @@ def test_curves_that_rates_are_fitted_to(data, run):
     divergence = curves["directional_bregman_divergence"].isel(step=-1).values
     np.testing.assert_allclose(divergence, shortfall, rtol=1e-9)
     np.testing.assert_array_equal(curves["log_time"], run.data["log_time"])
-    tokens, W = data[0][2], run.W()[2, 1]
+    tokens, W = data[0][1], run.W()[1, 0]
     problem = at.MarginProblem.from_selection(tokens, at.attended_tokens(tokens, W))
     own = {"instance": 2, "seed": 1}
     assert float(curves["solution_norm"].sel(own)) == pytest.approx(at.solve(problem).value)
-    assert verdict.rate("norm", "log_time").trials == 8
+    assert verdict.rate("norm", "log_time").trials == 4
     assert verdict.rate().quantity == "1 - correlation"
 
 
@@ -82,9 +82,9 @@ def test_selection_predicted_and_reached(data, run):
 def test_a_given_solution_is_held_against_every_seed(data, run):
     solution = predicted(*data)
     verdict = at.verify(run, solution)
-    W = run.W()[3, 1]
-    cosine = np.sum(W * solution.W[3]) / np.linalg.norm(W) / np.linalg.norm(solution.W[3])
-    assert float(verdict.correlation[3, 1]) == pytest.approx(cosine)
+    W = run.W()[0, 1]
+    cosine = np.sum(W * solution.W[0]) / np.linalg.norm(W) / np.linalg.norm(solution.W[0])
+    assert float(verdict.correlation[0, 1]) == pytest.approx(cosine)
     same = at.verify(run, selection=at.optimal_tokens(*data))
     np.testing.assert_allclose(same.correlation, verdict.correlation, rtol=1e-10)
 
@@ -122,11 +122,10 @@ def test_the_norm_may_be_chosen_for_an_optimizer_without_one(data):
 
 
 @pytest.mark.long
-def test_the_norm_may_be_chosen_for_a_path(data):
-    path = at.regularization_path(data[0][:2], at.LinearHead(data[1].weight[:2]), radii=[1, 10])
-    verdict = at.verify(path, geometry="l_1")
+def test_the_norm_may_be_chosen_for_a_path():
+    verdict = at.verify(runs.path(), geometry="l_1")
     assert verdict.axis == "radius" and verdict.solution.geometry.name == "l_1"
-    np.testing.assert_array_less(verdict.margin_ratio, at.verify(path).margin_ratio)
+    np.testing.assert_array_less(verdict.margin_ratio, runs.verdict(runs.path).margin_ratio)
 
 
 def test_a_norm_beside_a_solution_is_refused(data, run):
@@ -161,11 +160,9 @@ def test_a_ratio_above_one_is_an_error(data, run):
 
 
 def test_last_weights_alone_still_give_a_verdict(data):
-    run = at.train(*data, STEP, steps=300, seeds=2, weights="last")
-    verdict = at.verify(run)
+    verdict = at.verify(at.train(*data, STEP, steps=300, seeds=2, seed=1, weights="last"))
     assert verdict.data.sizes["step"] == 1
-    full = at.verify(at.train(*data, STEP, steps=300, seeds=2))
-    np.testing.assert_array_equal(verdict.margin_ratio, full.margin_ratio)
+    np.testing.assert_array_equal(verdict.margin_ratio, runs.verdict(runs.trajectory).margin_ratio)
 
 
 def test_infeasible_references_are_counted():
@@ -186,11 +183,11 @@ def test_tables_and_files(run, tmp_path):
     assert max(map(len, text.splitlines())) <= 80
     verdict.to_json(tmp_path / "verdict.json")
     summary = json.loads((tmp_path / "verdict.json").read_text())
-    assert summary["trials"] == 8
+    assert summary["trials"] == 4
     assert summary["margin_ratio"]["median"] == pytest.approx(float(verdict.margin_ratio.median()))
     verdict.to_csv(tmp_path / "verdict.csv")
     lines = (tmp_path / "verdict.csv").read_text().splitlines()
-    assert len(lines) == 9
+    assert len(lines) == 5
     assert lines[0].startswith("instance,seed,")
     assert "<table" in verdict._repr_html_()
     assert set(verdict.to_xarray()["margin_ratio"].dims) == {"instance", "seed", "step"}
@@ -209,7 +206,7 @@ def test_bad_selections_are_refused(run, arguments, words):
 
 
 def test_a_solution_that_does_not_fit_is_refused(run, data):
-    other, head = unit_tokens(3, 4, 5, seeds=range(4))
+    other, head = drawn(USUAL._replace(d=6))
     with pytest.raises(at.InvalidInputError, match="solution"):
         at.verify(run, predicted(other, head))
     with pytest.raises(at.InvalidInputError, match="Give the one or the other"):
@@ -217,7 +214,7 @@ def test_a_solution_that_does_not_fit_is_refused(run, data):
 
 
 def test_zero_start_has_no_direction_at_step_zero(data):
-    run = at.train(*data, STEP, steps=20, initial=np.zeros((6, 6)))
+    run = at.train(*data, STEP, steps=20, initial=np.zeros((5, 5)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         verdict = at.verify(run, selection="reached at step")
@@ -228,10 +225,10 @@ def test_zero_start_has_no_direction_at_step_zero(data):
 def test_a_solution_of_other_data_is_refused(run, data):
     tokens, head = data
     solution = predicted(*data)
-    other = predicted(*unit_tokens(3, 4, 6, seeds=range(4, 8)))
+    other = predicted(*drawn(USUAL, seed=3))
     assert other.W.shape == solution.W.shape
     scaled = at.Tokens(2 * tokens.keys, tokens.queries, tokens.labels)
-    for wrong in (other, solution[[1, 0, 2, 3]], solution[0], predicted(scaled, head)):
+    for wrong in (other, solution[[1, 0]], solution[0], predicted(scaled, head)):
         with pytest.raises(at.InvalidInputError, match=r"^solution: it is one of other data"):
             at.verify(run, wrong)
     at.verify(run, solution)
@@ -253,22 +250,22 @@ def with_matrices(run, W):
 
 
 def test_undefined_weights_are_no_infeasible_problem(run):
-    with pytest.raises(at.InvalidInputError, match=r"^trajectory: .*finite.*trained: 8"):
+    with pytest.raises(at.InvalidInputError, match=r"^trajectory: .*finite.*trained: 4"):
         at.verify(with_matrices(run, np.nan))
     some = run.data["W"].copy(deep=True)
     some[0, 0] = np.nan
     verdict = at.verify(at.Trajectory(**(vars(run) | {"data": run.data.assign(W=some)})))
     counts = verdict.summary()["comparison"]
-    assert counts == {"compared": 7, "the matrix is not finite": 1}
-    assert "1 of 8: the matrix is not finite" in " ".join(str(verdict).split())
+    assert counts == {"compared": 3, "the matrix is not finite": 1}
+    assert "1 of 4: the matrix is not finite" in " ".join(str(verdict).split())
 
 
 def test_a_matrix_of_zeros_is_no_infeasible_problem(run, data):
     zero = with_matrices(run, 0.0)
-    assert at.verify(zero).summary()["comparison"] == {"no direction is predicted": 8}
+    assert at.verify(zero).summary()["comparison"] == {"no direction is predicted": 4}
     assert "Train for longer" in at.verify(zero).why
     held = at.verify(zero, predicted(*data))
-    assert held.summary()["comparison"] == {"the matrix is zero": 8}
+    assert held.summary()["comparison"] == {"the matrix is zero": 4}
 
 
 def test_matrices_and_keys_whose_squares_overflow_are_measured(run, data):

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from sizes import MANY, drawn
 
 import attractor as at
-from attractor.datasets import unit_tokens
 
 
 @pytest.mark.parametrize("selection", ["reached at end", "reached at step"])
 def test_parts_of_the_data_sets_and_of_the_seeds_give_the_same_bits(selection):
-    tokens, head = unit_tokens(3, 4, 5, seeds=range(5))
+    tokens, head = drawn(MANY)
 
     def verdict(instances, seeds):
         heads = head.for_instances(np.array(instances))
@@ -18,6 +18,6 @@ def test_parts_of_the_data_sets_and_of_the_seeds_give_the_same_bits(selection):
         )
         return at.verify(run, selection=selection).data
 
-    whole = verdict([0, 1, 2, 3, 4], 2)
+    whole = verdict(range(6), 2)
     assert whole.isel(instance=[3, 4]).identical(verdict([3, 4], 2))
     assert whole.isel(instance=[2], seed=[0]).identical(verdict([2], 1))

@@ -60,16 +60,13 @@ def made_checkpoint_audit(checkpoints=1, layers=3, heads=4, *, draws=19, seed=0)
     direction[-1, -1, -1], cosine[-1, -1, -1] = "not asked: keys are rotated by position", np.nan
     ratio = random.normal(0.94, 0.03, shape)
     data = {
-        "size": np.where(ratio > 1, "grows", "shrinks").astype(object),
         "norm_ratio": ratio,
         "radial_cosine": random.uniform(-1, 0, shape),
-        "turn": random.uniform(0, 1, shape),
         "agreement": random.uniform(0, 1, shape),
         "top_probability_before": random.uniform(0, 0.5, shape),
         "top_probability_after": random.uniform(0.5, 1, shape),
         "direction": direction,
         "gap_null": np.zeros(shape),
-        "p": random.uniform(0, 1, shape),
         "p_together": np.where(direction == "elsewhere", 0.7, 0.05),
     }
     variables = {name: (("checkpoint", "layer", "head"), value) for name, value in data.items()}

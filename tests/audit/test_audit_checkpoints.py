@@ -37,7 +37,7 @@ def audited_steps(seed):
 def test_planted_movements_are_found(amount, word):
     found = at.audit_checkpoints(moved_along_the_solution(amount), draws=39)
     assert found.data["direction"].to_numpy().tolist() == [[[word, word]]]
-    assert found.counts == {word: 2} and f"2 {word}" in str(found)
+    assert f"2 {word}." in str(found)
     assert (found.data["p_together"] <= 0.05).all()
 
 
@@ -51,15 +51,15 @@ def test_random_steps_have_cosines_that_mean_nothing():
 
 
 @pytest.mark.long
-def test_several_checkpoints_and_names():
+def test_several_checkpoints():
     first, last = stepped(1)
     middle = captured_heads(*weights(5), seed=1)
-    found = at.audit_checkpoints([first, middle, last], names=["a", "b", "c"], draws=19)
+    found = at.audit_checkpoints([first, middle, last], draws=19)
     data = found.data
-    assert data["checkpoint"].to_numpy().tolist() == ["a", "b"] and data.attrs["last"] == "c"
+    assert data["checkpoint"].to_numpy().tolist() == ["0", "1"] and data.attrs["last"] == "2"
     alone = at.audit_checkpoints([middle, last], draws=19, heads=[(0, 1)]).data
-    mine = data.sel(checkpoint="b", layer=0, head=1)
-    for name in ("cosine", "cosine_null", "norm_ratio", "p", "queries"):
+    mine = data.sel(checkpoint="1", layer=0, head=1)
+    for name in ("cosine", "cosine_null", "norm_ratio", "queries"):
         np.testing.assert_array_equal(alone[name].to_numpy().ravel(), mine[name].values.ravel())
     assert alone["p_together"].item() <= mine["p_together"]
 
@@ -107,7 +107,7 @@ def test_a_store_goes_on_where_a_killed_audit_ended(tmp_path, monkeypatch):
     again = at.audit_checkpoints(pair, **given)
     assert asked == [0, 1, 1]
     xr.testing.assert_identical(again.data, audited_steps(1))
-    at.audit_checkpoints(pair, **given, alpha=0.1, names=["a", "b"])  # of which heads know nothing
+    at.audit_checkpoints(pair, **given, alpha=0.1)  # of which heads know nothing
     for other in ({"seed": 1}, {"norms": ["nuclear"]}, {"draws": 39}):
         with pytest.raises(InvalidInputError, match="holds another audit: checkpoints differ"):
             at.audit_checkpoints(pair, **(given | other))
@@ -167,8 +167,6 @@ def test_other_models_are_refused():
         ({"draws": 3}, "draws"),
         ({"norms": ["l1"]}, "norms"),
         ({"norms": []}, "norms"),
-        ({"names": ["a"]}, "names"),
-        ({"names": ["a", "a"]}, "1 different names"),
         ({"layers": [4]}, "layer 4 was not captured"),
         ({"heads": [(0, 9)]}, "layer 0 has no head 9"),
         ({"progress": 1}, "progress"),

@@ -35,7 +35,7 @@ def test_heads_that_were_not_asked_about_are_left_out():
 
 def test_sentences_count_every_head_once():
     first, second = movement_sentences(made_checkpoint_audit(2, 3, 4).data)
-    assert first.startswith("From 0 to 2, sizes of 12 heads: ") and " shrinks" in first
+    assert first.startswith("From 0 to 2, directions of 12 heads")
     assert first.endswith("19 draws of turned heads (5 % for all together): 10 elsewhere, "
         "1 toward, 1 away.")  # fmt: skip
     assert second.endswith("11 elsewhere, 1 not asked.")
@@ -48,7 +48,7 @@ def test_the_table_has_a_row_for_each_head_those_with_a_direction_first():
     assert (first["head"], first["direction"], first["cosine"]) == ("0.1", "toward", "0.50")
     assert second["direction"] == "away"
     assert last["direction"] == "not asked: keys are rotated by position"
-    assert last["cosine"] == last["of draws"] == "-"
+    assert last["cosine"] == last["from draws"] == "-"
 
 
 def test_of_many_heads_the_first_are_printed():

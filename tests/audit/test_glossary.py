@@ -15,9 +15,8 @@ from attractor.heads.audit.columns import (
 from attractor.heads.audit.glossary import explained, glossary
 from attractor.heads.audit.heads import heads
 from attractor.heads.audit.result import Prompt
-from attractor.heads.checkpoints.checkpoint_result import Direction, Size
+from attractor.heads.checkpoints.checkpoint_result import Direction
 from attractor.heads.checkpoints.checkpoint_words import movement_table, movements_of
-from attractor.prompts.length.words import LEVELS, NEVER
 
 ENTRIES = [entry for entries in glossary().values() for entry in entries]
 
@@ -43,7 +42,7 @@ def test_every_column_is_explained(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [CaptureStatus, Direction, Learnable, Margin, Null, Pattern, Prompt, Size]
+    "kind", [CaptureStatus, Direction, Learnable, Margin, Null, Pattern, Prompt]
 )
 def test_every_verdict_is_explained(kind):
     assert all((str(word), word.message) in ENTRIES and word.message for word in kind)
@@ -56,12 +55,6 @@ def test_words_that_an_audit_finds_are_explained():
         assert words and all(explained(word, ENTRIES) for word in words)
     assert explained("at the margin solution (nuclear)", ENTRIES)
     assert not explained("never heard of", ENTRIES) and not explained("headless", ENTRIES)
-
-
-def test_words_of_lengths_are_those_of_prompt_lengths():
-    for most, word in LEVELS:
-        assert f"{most:,.0f} tokens" in Prompt(word).message
-    assert f"more than {LEVELS[-1][0]:,.0f} tokens" in Prompt(NEVER).message
 
 
 def test_what_was_not_asked_is_left_out():

@@ -30,7 +30,7 @@ def tangential(W, V):
 
 
 def moved(first, last, head=0, **options):
-    asked = {"norms": ("frobenius",), "draws": 3, "key": KEY} | options
+    asked = {"norms": ("frobenius",), "draws": 3, "key": KEY[:2]} | options
     return movements([first.layer(0)], last.layer(0), head, **asked)[0]
 
 
@@ -75,7 +75,6 @@ def test_variables_follow_from_matrices_and_draws_are_turned_alike():
     V, W = (dense(one) for one in FACTORS)
     assert found["norm_ratio"] == pytest.approx(np.linalg.norm(W) / np.linalg.norm(V))
     assert found["radial_cosine"] == pytest.approx(cosine(W - V, V))
-    assert found["turn"] == pytest.approx(np.sqrt(1 - cosine(W, V) ** 2))
     attention = [one.layer(0).attention[:, 0] for one in (first, last)]
     same = attention[0].argmax(-1) == attention[1].argmax(-1)
     assert found["agreement"] == same.mean() and found["queries"] == len(same)
@@ -97,28 +96,19 @@ def test_variables_follow_from_matrices_and_draws_are_turned_alike():
     assert found["direction"] == "" and max(found["gap"]) < GAP and found["gap_null"] < GAP
 
 
-@pytest.mark.parametrize(
-    "factor, size", [(0.97, "shrinks in place"), (1.2, "grows in place"), (1.0, "unchanged")]
-)
+@pytest.mark.parametrize("factor", [0.97, 1.2, 1.0])
 @pytest.mark.parametrize("precision", [np.float64, np.float32])
-def test_what_only_grew_or_shrank_is_not_asked_where_it_turned(factor, size, precision):
+def test_what_only_grew_or_shrank_is_not_asked_where_it_turned(factor, precision):
     K, Q, b = (one.astype(precision) for one in weights(1))
     factor = precision(factor)
     found = moved(captured_heads(K, Q, b), captured_heads(factor * K, factor * Q, factor * b))
-    assert found["size"] == size and "cosine" not in found
+    assert "cosine" not in found
+    if factor != 1:
+        assert found["radial_cosine"] == pytest.approx(np.sign(factor - 1), abs=1e-5)
     assert found["norm_ratio"] == pytest.approx(factor**2, rel=1e-6)
     assert found["agreement"] > 0.9
     assert found["direction"].startswith("not asked: ")
     assert ("nothing changed" in found["direction"]) == (factor == 1)
-
-
-def test_a_head_that_turned_more_than_it_grew_is_not_in_place():
-    K, Q, b = weights(1)
-    other = weights(2)
-    first = captured_heads(K, Q, b)
-    for kept, added, size in ((0.7, 0.65, "shrinks"), (1.0, 1.0, "grows")):
-        last = captured_heads(K, kept * Q + added * other[1], kept * b + added * other[2])
-        assert moved(first, last)["size"] == size
 
 
 @pytest.mark.parametrize(
@@ -136,8 +126,8 @@ def test_heads_without_a_matrix_are_not_asked_and_why(changed, why):
     if "status" in changed:
         changed = {"status": tuple(map(CaptureStatus, changed["status"]))}
     layers[1] = dataclasses.replace(layers[1], **changed)
-    found = movements([layers[0]], layers[1], 0, norms=("frobenius",), draws=3, key=KEY)[0]
-    assert found["direction"] == f"not asked: {why}" and found["size"] == "not asked"
+    found = movements([layers[0]], layers[1], 0, norms=("frobenius",), draws=3, key=KEY[:2])[0]
+    assert found["direction"] == f"not asked: {why}" and "norm_ratio" not in found
     assert 0 <= found["agreement"] <= 1  # attention is known all the same
 
 

@@ -161,7 +161,7 @@ TABLE = {
     "compare": Command(
         ("{first}", "{second}", "--out", "{out}"), "attractor.maps.paired",
         {"out": REPLACED}, ("first", "second"),
-        records={"seed": 0, "norm": None, "data": True},
+        records={"seed": 0, "data": True},
     ),
     "reproduce": Command(
         ("{file}", "--data", "{data}", "--checkpoints", "{checkpoints}"), "", {},

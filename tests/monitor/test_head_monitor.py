@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
+import runs
 
 import attractor as at
-from attractor.datasets import unit_tokens
 from attractor.heads import HeadMonitor, WatchedHead, load_records
 from attractor.support.errors import FileFormatError, InvalidInputError
-
-STEP = at.normalized_gradient_descent(0.1)
 
 
 class Clock:
@@ -17,11 +15,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-@pytest.fixture(scope="module")
-def run():
-    return at.train(*unit_tokens(3, 4, 6, seeds=range(4)), STEP, steps=300, seeds=2)
 
 
 def watch_all(monitor, matrices, steps):
@@ -56,11 +49,11 @@ def slow_down(monkeypatch, clock, seconds):
     monkeypatch.setattr(watch, "solve", slow)
 
 
-def test_records_are_those_of_verify_on_the_same_run(run):
-    trial = {"instance": 2, "seed": 1}
+def test_records_are_those_of_verify_on_the_same_run():
+    run, trial = runs.trajectory(), {"instance": 2, "seed": 1}
     verdict = at.verify(run, selection="reached at step").data.sel(trial)
     matrices = run.data["W"].sel(trial)
-    monitor = HeadMonitor(head_of(run.tokens[2]), every=1, budget=None)
+    monitor = HeadMonitor(head_of(run.tokens[1]), every=1, budget=None)
     found = watch_all(monitor, matrices.values, matrices["step"].values).isel(head=0)
     assert (found["status"] == "optimal").sum() > 5
     decided = found["status"].values == "optimal"
@@ -69,7 +62,7 @@ def test_records_are_those_of_verify_on_the_same_run(run):
         np.testing.assert_allclose(found[name].values[decided], expected, rtol=1e-10, atol=1e-10)
     norms = verdict["norm"].values
     np.testing.assert_allclose(found["norm"].values, norms, rtol=1e-10, atol=1e-14)
-    reached = at.attended_tokens(run.tokens[2], matrices.values).index
+    reached = at.attended_tokens(run.tokens[1], matrices.values).index
     np.testing.assert_array_equal(found["selected"].values[..., 0], reached)
     assert np.nanargmax(found["margin_ratio"].values) == len(norms) - 1
 

@@ -1,6 +1,7 @@
 import mpmath
 import numpy as np
 import pytest
+from runs import two_stages
 
 from attractor import VocabularyHead, gradient_descent, train
 from attractor.corpora import Corpus, collocation, partial_orders
@@ -99,12 +100,12 @@ def test_losses_are_those_of_training_and_of_fifty_digits(trained):
 
 @pytest.mark.long
 def test_several_corpora_train_as_each_alone():
-    corpora = [order_first_corpus(6, seed=seed).corpus for seed in (0, 1, 2)]
-    both = train_two_stages(corpora, steps=(20, 20))
+    both = two_stages()
+    corpora = both.corpora
     alone = train_two_stages(corpora[1], steps=(20, 20))
     assert np.allclose(both.attention.W()[1], alone.attention.W()[0], rtol=1e-12, atol=1e-14)
-    repeat = train_two_stages(corpora[:2], steps=(20, 20), initial_scales=(0.1, [0.0, 0.2]), seed=5)
-    again = train_two_stages(corpora[:2], steps=(20, 20), initial_scales=(0.1, [0.0, 0.2]), seed=5)
+    repeat = train_two_stages(corpora, steps=(20, 20), initial_scales=(0.1, [0.0, 0.2]), seed=5)
+    again = train_two_stages(corpora, steps=(20, 20), initial_scales=(0.1, [0.0, 0.2]), seed=5)
     assert np.array_equal(repeat.attention.W(), again.attention.W())
     assert not repeat.attention.W(0)[0].any() and repeat.attention.W(0)[1].any()
 

@@ -28,7 +28,7 @@ def test_lists_of_arrays_go_side_by_side_row_by_row():
     with pytest.raises(InvalidInputError, match=r"^row_names: "):
         draw_patches(row_names=["small"])
     with pytest.raises(InvalidInputError, match=r"^reached: .* Give integers from 0 to 3"):
-        plots.image_with_patches(Figure().subplots(), np.eye(4), predicted=0, reached=4, grid=2)
+        draw_patches(reached=[[0, 4], [0, 1, 2]])
 
 
 def test_a_function_that_two_packages_offer_is_checked_once():
@@ -52,16 +52,15 @@ def test_a_generator_is_read_once(axes):
 @pytest.mark.parametrize(
     ("argument", "value", "right"),
     [
-        ("color", "blau", "a color"),
-        ("color", 3, "str"),
-        ("rate", None, "Rate"),
-        ("curves", 2.5, "int"),
+        ("values", None, "DataArray"),
+        ("label", 3, "str"),
         ("axes", Figure(), "Axes"),
     ],
 )
 def test_what_is_of_no_kind_is_named_with_what_would_be(axes, argument, value, right):
     with pytest.raises(InvalidInputError, match=f"^{argument}: .*Give .*{right}"):
-        plots.plot_rate(**({"axes": axes, "rate": _rate()} | {argument: value}))
+        given = {"axes": axes, "values": _rate().data["values"]}
+        plots.band_curve(**(given | {argument: value}))
 
 
 @pytest.mark.parametrize("look", [{}, {"color": "red", "hue": 3}, {"linewidth": 2}])

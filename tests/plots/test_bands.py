@@ -89,34 +89,3 @@ def test_what_runs_along_nothing_or_has_no_such_center_is_refused(axes, values):
         plots.band(axes, values, "radius")
     with pytest.raises(InvalidInputError, match="center"):
         plots.band(axes, values, "step", center="mode")
-
-
-def test_labels_stand_at_the_ends_of_their_curves(axes):
-    axes.plot([0, 1], [0, 0.2], color="red", label="low")
-    axes.plot([0, 1], [1, 0.9], label="high")
-    axes.plot([0, 1], [0.5, np.nan], label="broken off")
-    axes.plot([0, 1], [0, 1])
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    plots.end_labels(axes)
-    heights = {text.get_text(): text.xy[1] for text in axes.texts}
-    assert heights == pytest.approx({"low": 0.2, "high": 0.9, "broken off": 0.5})
-
-
-def test_labels_that_would_overlap_are_moved_apart_in_order(axes):
-    for name, height in (("b", 0.50), ("c", 0.51), ("a", 0.49), ("far", 0.95)):
-        axes.plot([0, 1], [0, height], label=name)
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    plots.end_labels(axes)
-    heights = {text.get_text(): text.xy[1] for text in axes.texts}
-    gap = 8.5 / 72 * axes.figure.dpi / axes.bbox.height
-    assert heights["b"] - heights["a"] == pytest.approx(gap)
-    assert heights["c"] - heights["b"] == pytest.approx(gap)
-    assert heights["b"] == pytest.approx(0.5)
-    assert heights["far"] == pytest.approx(0.95)
-
-
-def test_labels_on_logarithmic_axes(axes):
-    axes.loglog([1, 10, 100], [1, 1e-1, 1e-2], label="curve")
-    axes.set(xlim=(1, 10), ylim=(1e-2, 1))
-    plots.end_labels(axes)
-    assert axes.texts[0].xy[1] == pytest.approx(0.5)  # at the edge of the frame

@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from attractor import maps, plots
 from attractor.maps.plots.basins import selection_colors
-from attractor.plots.style.roles import tint
+from attractor.plots.design.roles import tint
 
 BLUE, ORANGE = plots.COLORS["blue"], plots.COLORS["orange"]
 
@@ -151,9 +151,7 @@ def test_a_selection_has_the_same_color_in_every_picture(plane):
     colors = selection_colors(plane, counted)
     assert colors["0"] == BLUE
     assert len(set(colors.values())) == 4
-    left, right = Figure().subplots(1, 2)
-    maps.plots.basin_map_axes(left, plane, colors=colors)
-    maps.plots.basin_shares_axes(right, counted, colors=colors)
+    (right,) = maps.plots.basin_shares_figure(counted, colors=colors).axes
     bars = [bar.get_facecolor()[:3] for bar in right.patches]
     np.testing.assert_allclose(bars[1], to_rgb(tint(colors["1"], 0.15)), atol=0.01)
 
@@ -167,8 +165,7 @@ def test_more_selections_than_colors_share_gray():
 
 
 def test_bars_are_shares_with_their_intervals_most_frequent_first():
-    axes = Figure().subplots()
-    maps.plots.basin_shares_axes(axes, shares([10, 30, 60], ["0", "1,2"]))
+    (axes,) = maps.plots.basin_shares_figure(shares([10, 30, 60], ["0", "1,2"])).axes
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [bar.get_width() for bar in bars] == pytest.approx([0.3, 0.1, 0.6])
     assert bars[2].get_hatch() and not bars[0].get_hatch()
@@ -179,8 +176,8 @@ def test_bars_are_shares_with_their_intervals_most_frequent_first():
 
 
 def test_rare_selections_share_a_bar():
-    axes = Figure().subplots()
-    maps.plots.basin_shares_axes(axes, shares([100] + [1] * 12 + [0], [str(i) for i in range(13)]))
+    counted = shares([100] + [1] * 12 + [0], [str(i) for i in range(13)])
+    (axes,) = maps.plots.basin_shares_figure(counted).axes
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert len(labels) == 11 and labels[-1] == "3 other selections"
     assert axes.patches[-1].get_width() == pytest.approx(3 / 112)

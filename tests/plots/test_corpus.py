@@ -146,7 +146,7 @@ def test_random_collocations_are_drawn_without_overlap(rng):
         if not len(own):
             continue
         with plots.style():
-            (axes,) = corpora.plots.collocation_figure(found, width=plots.COLUMN).axes
+            (axes,) = corpora.plots.collocation_figure(found, width=3.3).axes
         assert not overlaps(axes)
         if size == 200:
             assert any("more tokens" in text.get_text() for text in axes.texts)

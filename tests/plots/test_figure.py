@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attractor import plots
-from attractor.plots.style.description import description
-from attractor.plots.style.figure import Figure
+from attractor.plots.design.description import description
+from attractor.plots.design.figure import Figure
 
 OWN = {"font.size": 19, "xtick.direction": "in", "text.color": "red", "axes.facecolor": "black"}
 

@@ -1,5 +1,4 @@
 import numpy as np
-from matplotlib.figure import Figure
 
 from attractor import plots
 
@@ -24,8 +23,8 @@ def test_the_note_counts_trials_without_a_solution(data):
 
 
 def test_patches_are_drawn_where_their_pixels_are():
-    axes = Figure().subplots()
-    plots.image_with_patches(axes, np.zeros((8, 8)), predicted=0, reached=6, grid=4)
+    given = {"images": [np.zeros((1, 8, 8))], "predicted": [[0]], "reached": [[6]]}
+    (axes,) = plots.patches_figure(**given, grid=4, row_names=["one"]).axes
     reached, predicted = axes.patches
     assert reached.get_xy() == (3.5, 1.5)  # patch 6: row 1, column 2; pixels are centered
     assert (reached.get_width(), reached.get_height()) == (2, 2)

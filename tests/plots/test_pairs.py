@@ -54,7 +54,7 @@ def test_the_legend_has_every_entry_once():
 
 def test_a_legend_wider_than_the_figure_is_broken_and_read_row_by_row():
     with plots.style():
-        figure = Figure(figsize=(plots.COLUMN, 2))
+        figure = Figure(figsize=(3.3, 2))
         axes = figure.subplots()
         names = [f"a rather long name {i}" for i in range(5)]
         for name in names:

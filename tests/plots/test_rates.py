@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 
 from attractor import plots
 from attractor.analysis import fit_rate
-from attractor.plots.style.look import REACHED
-from attractor.plots.style.roles import role_of
+from attractor.plots.design.look import REACHED
+from attractor.plots.design.roles import role_of
 
 FITTED = role_of("fitted").color
 STEPS = np.unique(np.rint(np.geomspace(1, 10_000, 60)))
@@ -30,12 +30,16 @@ def drawn(axes, color, thick=False):
     ]
 
 
+def drawn_rate(rate):
+    return plots.rates_figure([rate]).axes[0]
+
+
 def legend(axes):
     return " ".join(text.get_text() for text in axes.get_legend().get_texts())
 
 
-def test_trials_are_light_and_their_geometric_mean_is_bold(axes, curves):
-    plots.plot_rate(axes, fit_rate(STEPS, curves, quantity="1 - correlation"))
+def test_trials_are_light_and_their_geometric_mean_is_bold(curves):
+    axes = drawn_rate(fit_rate(STEPS, curves, quantity="1 - correlation"))
     trials, (mean,) = drawn(axes, REACHED), drawn(axes, REACHED, thick=True)
     assert len(trials) == 5
     np.testing.assert_allclose(trials[2].get_ydata(), curves[2], rtol=1e-10)
@@ -46,9 +50,9 @@ def test_trials_are_light_and_their_geometric_mean_is_bold(axes, curves):
     assert axes.get_ylabel() == "1 \N{MINUS SIGN} correlation"
 
 
-def test_the_line_has_the_slope_it_names_and_its_fan_the_interval(axes, curves):
+def test_the_line_has_the_slope_it_names_and_its_fan_the_interval(curves):
     rate = fit_rate(STEPS, curves)
-    plots.plot_rate(axes, rate)
+    axes = drawn_rate(rate)
     (line,) = drawn(axes, FITTED, thick=True)
     slope = np.diff(np.log(line.get_ydata())) / np.diff(np.log(line.get_xdata()))
     np.testing.assert_allclose(slope, rate.slope, rtol=1e-8)
@@ -62,9 +66,9 @@ def test_the_line_has_the_slope_it_names_and_its_fan_the_interval(axes, curves):
     assert rate.interval_text() in text
 
 
-def test_halves_that_disagree_are_drawn_and_no_number_is(axes):
+def test_halves_that_disagree_are_drawn_and_no_number_is():
     rate = fit_rate(STEPS, np.exp(-STEPS / 2000) * np.linspace(1, 2, 3)[:, None])
-    plots.plot_rate(axes, rate)
+    axes = drawn_rate(rate)
     first, second = drawn(axes, FITTED, thick=True)
     for line, part in ((first, "first half"), (second, "second half")):
         slope = np.diff(np.log(line.get_ydata())) / np.diff(np.log(line.get_xdata()))
@@ -74,12 +78,12 @@ def test_halves_that_disagree_are_drawn_and_no_number_is(axes):
     assert not any(character.isdigit() for character in legend(axes))
 
 
-def test_logarithms_are_drawn_as_they_are(axes):
+def test_logarithms_are_drawn_as_they_are():
     log_time = np.geomspace(10, 1e5, 40)
     rate = fit_rate(
         log_time, 1 - log_time, abscissa_is_log=True, values_are_logs=True, abscissa="k"
     )
-    plots.plot_rate(axes, rate)
+    axes = drawn_rate(rate)
     (mean,) = drawn(axes, REACHED, thick=True)
     np.testing.assert_allclose(mean.get_xdata(), log_time)
     np.testing.assert_allclose(mean.get_ydata(), (1 - log_time) / np.log(10))
@@ -88,8 +92,8 @@ def test_logarithms_are_drawn_as_they_are(axes):
     assert np.isfinite(axes.get_xlim()).all()
 
 
-def test_what_is_not_defined_is_said(axes):
-    plots.plot_rate(axes, fit_rate(STEPS, np.zeros((3, len(STEPS)))))
+def test_what_is_not_defined_is_said():
+    axes = drawn_rate(fit_rate(STEPS, np.zeros((3, len(STEPS)))))
     assert "3 not positive" in axes.texts[0].get_text()
     assert not axes.lines
 
@@ -102,8 +106,3 @@ def test_a_figure_has_a_panel_for_every_rate(curves, tmp_path):
         plots.save_figure(figure, tmp_path, "rates")
     assert len(figure.axes) == 3
     assert (tmp_path / "rates.png").stat().st_size > 10_000
-
-
-def test_no_more_curves_are_drawn_than_asked_for(axes, curves):
-    plots.plot_rate(axes, fit_rate(STEPS, curves), curves=2)
-    assert len(drawn(axes, REACHED)) == 2

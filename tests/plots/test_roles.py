@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from attractor import InvalidInputError, plots
-from attractor.plots.style.roles import SEQUENCES, tint
+from attractor.plots.design.roles import SEQUENCES, tint
 
 TOGETHER = [
     ("frobenius", "nuclear"),

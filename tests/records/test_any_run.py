@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from runs import flow, verdict
+from sizes import USUAL, drawn
 
 import attractor as at
 from attractor import analysis, plots, report
@@ -77,6 +79,7 @@ def test_a_run_comes_back_from_its_file(any_run, tmp_path):
     again = at.Trajectory.load(tmp_path / "run.nc")
     assert str(again) == str(any_run)
     assert again.data.identical(any_run.data)
+    assert again.settings == any_run.settings
 
 
 def test_a_verdict_speaks_of_the_axis(any_run, any_verdict):
@@ -105,11 +108,9 @@ def test_rates_are_fitted_along_the_axis(any_run, any_verdict):
     assert ("log t from" in str(rates)) == logarithmic
 
 
-def test_a_rate_over_the_logarithm_of_time_is_that_over_time(tokens, head):
+def test_a_rate_over_the_logarithm_of_time_is_that_over_time():
     """Records of one flow at the same times, labeled by either."""
-    flow = at.gradient_flow(tokens, head, time=2000.0)
-    curves = at.verify(flow).data
-    later = curves.isel(time=slice(1, None))
+    later = verdict(flow).data.isel(time=slice(1, None))
     with_logarithms = later.assign_coords(time=np.log(later["time"])).rename(
         time="logarithmic_time"
     )
@@ -132,7 +133,8 @@ def test_a_rate_over_the_logarithm_of_time_is_that_over_time(tokens, head):
             )  # fmt: skip
 
 
-def test_offsets_are_measured_at_every_record(any_run, tokens, head):
+def test_offsets_are_measured_at_every_record(any_run):
+    tokens, head = drawn(USUAL)
     chosen = at.optimal_tokens(tokens, head)
     solution = at.solve(at.MarginProblem.from_selection(tokens, chosen), at.Frobenius())
     offsets = analysis.measured_offsets(any_run, solution)

@@ -3,19 +3,26 @@
 import jax
 import numpy as np
 import pytest
+import runs
 import xarray as xr
 
 import attractor as at
-from attractor.prompts.regression import InContextTrajectory, RegressionTask, train_in_context
+from attractor.prompts.regression import InContextTrajectory, train_in_context
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.support.storage import save_netcdf
 
-KINDS = ["linear trajectory", "linear path", "two stages", "classifiers", "in context"]
+KINDS = (
+    runs.linear_trajectory,
+    runs.linear_path,
+    runs.two_stages,
+    runs.text_classifiers,
+    runs.in_context,
+)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def saved(request, stored_runs, tmp_path_factory):
-    run = stored_runs[request.param]
+@pytest.fixture(scope="module", params=KINDS, ids=lambda make: make.__name__)
+def saved(request, tmp_path_factory):
+    run = request.param()
     path = tmp_path_factory.mktemp("runs") / "run.nc"
     run.save(path)
     return run, path
@@ -38,10 +45,10 @@ def groups(saved):
 
 
 @pytest.fixture(scope="module")
-def of_another_kind(tokens, head, tmp_path_factory):
+def of_another_kind(tmp_path_factory):
     """The file of a run of attention."""
     path = tmp_path_factory.mktemp("other") / "run.nc"
-    at.train(tokens, head, at.gradient_descent(0.5), steps=2).save(path)
+    runs.trajectory().save(path)
     return path
 
 
@@ -79,8 +86,8 @@ def test_a_file_that_lacks_a_text_is_refused(saved, tmp_path):
     assert refused >= 3
 
 
-def test_arrays_come_back_to_the_last_bit(stored_runs, tmp_path):
-    linear, two = stored_runs["linear trajectory"], stored_runs["two stages"]
+def test_arrays_come_back_to_the_last_bit(tmp_path):
+    linear, two = runs.linear_trajectory(), runs.two_stages()
     linear.save(tmp_path / "linear.nc")
     again = type(linear).load(tmp_path / "linear.nc")
     assert again.data.identical(linear.data)
@@ -98,22 +105,22 @@ def test_arrays_come_back_to_the_last_bit(stored_runs, tmp_path):
             np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
 
 
-def test_a_classifier_comes_back_with_its_weights(stored_runs, tmp_path):
-    run = stored_runs["classifiers"]
+def test_a_classifier_comes_back_with_its_weights(tmp_path):
+    run = runs.text_classifiers()
     run.save(tmp_path / "run.nc")
     again = type(run).load(tmp_path / "run.nc")
     assert again.config == run.config
     for epoch in ("best", "last"):
         for found, given in zip(
-            jax.tree.leaves(again.model(1, epoch)),
-            jax.tree.leaves(run.model(1, epoch)),
+            jax.tree.leaves(again.model(4, epoch)),
+            jax.tree.leaves(run.model(4, epoch)),
             strict=True,
         ):
             np.testing.assert_array_equal(found, given)
 
 
-def test_a_task_comes_back(stored_runs, tmp_path):
-    run = stored_runs["in context"]
+def test_a_task_comes_back(tmp_path):
+    run = runs.in_context()
     run.save(tmp_path / "run.nc")
     again = type(run).load(tmp_path / "run.nc")
     assert again.length == run.length
@@ -218,10 +225,7 @@ def test_arrays_of_another_size_are_refused(saved, groups, tmp_path):
     ],
 )
 def test_in_context_training_of_any_settings_comes_back(given, tmp_path):
-    task = RegressionTask(np.eye(2), label_noise=0.1)
-    # Sizes of a run of conftest.py, whose program serves again.
-    arguments = {"length": 8, "steps": 1, "batch": 4, "seeds": 2, "held_out": 4}
-    run = train_in_context(task, **(arguments | given))
+    run = train_in_context(runs.in_context().task, steps=1, **(runs.IN_CONTEXT | given))
     run.save(tmp_path / "run.nc")
     again = InContextTrajectory.load(tmp_path / "run.nc")
     assert again.settings == run.settings

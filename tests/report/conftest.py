@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
+import runs
+from sizes import USUAL, drawn
 
 import attractor as at
-from attractor.datasets import unit_tokens
 
 
 @pytest.fixture(scope="session")
 def feasible():
-    tokens, heads = unit_tokens(3, 4, 5, seeds=[0])
-    tokens = at.Tokens(tokens.keys[0], tokens.queries[0], tokens.labels[0])
-    return tokens, at.LinearHead(heads.weight[0])
+    tokens, heads = drawn(USUAL)
+    return tokens[0], at.LinearHead(heads.weight[0])
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +30,5 @@ def solved():
 
 
 @pytest.fixture(scope="session")
-def verdict(feasible):
-    optimizer = at.normalized_gradient_descent(1.0)
-    return at.verify(at.train(*feasible, optimizer, steps=300, seeds=3))
+def verdict():
+    return runs.verdict(runs.trajectory)

@@ -2,22 +2,20 @@ import json
 
 import numpy as np
 import pytest
+import runs
 
-from attractor.datasets import unit_tokens
 from attractor.maps import BiasMatrix
-from attractor.maps.bias import Method, bias_matrix, page as module
+from attractor.maps.bias import page as module
 from attractor.maps.bias.page import write_bias_report
 from attractor.support.errors import InvalidInputError
-from attractor.training import normalized_gradient_descent, sign_descent
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def matrix():
-    rows = (
-        Method("normalized GD", normalized_gradient_descent(0.3), reads="directions"),
-        Method("signs & more", sign_descent(0.1)),
-    )
-    return bias_matrix(*unit_tokens(3, 4, 5, seeds=8), methods=rows, steps=3200)
+    """Two rows of the shared one, under a name that has to be escaped."""
+    data = runs.bias_matrix().data.isel(optimizer=[0, 2])
+    named = data.assign_coords(optimizer=["normalized GD", "signs & more"])
+    return BiasMatrix(named.assign(reads=("optimizer", ["directions", ""])))
 
 
 @pytest.mark.long

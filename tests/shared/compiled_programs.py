@@ -30,7 +30,7 @@ BUDGET = {
     "papers": 90,
     "plots": 20,
     "prompt": 530,
-    "records": 70,
+    "records": 90,
     "report": 30,
     "sweeps": 60,
     "tokens": 20,

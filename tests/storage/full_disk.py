@@ -21,7 +21,7 @@ import attractor as at
 from attractor.corpora import Corpus, save_corpus
 from attractor.datasets import unit_tokens
 from attractor.files import save_tokens
-from attractor.plots.style.look import save_figure, style
+from attractor.plots.design.look import save_figure, style
 from attractor.prompts import InContextCase, save_head, save_in_context, save_regression
 from attractor.prompts._random_head import random_head
 from attractor.prompts.files.regression import RegressionCase

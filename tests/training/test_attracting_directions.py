@@ -11,9 +11,9 @@ from attractor.training import normalized_gradient_descent, train
 
 
 @pytest.mark.long
-def test_training_leaves_every_direction_that_is_not_locally_optimal(unit_tokens):
+def test_training_leaves_every_direction_that_is_not_locally_optimal(published_tokens):
     """Started exactly on the ray of a feasible selection, at two distances from zero."""
-    tokens, head = unit_tokens(100)
+    tokens, head = published_tokens(100)
     alpha = np.random.default_rng(0).integers(8, size=(100, 6))
     selection = Selection.from_index(tokens, alpha)
     solution = solve(MarginProblem.from_selection(tokens, selection), Frobenius())

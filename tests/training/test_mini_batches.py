@@ -14,7 +14,7 @@ STEP = normalized_gradient_descent(0.1)
 def test_a_batch_of_all_sequences_is_the_full_batch(unit_tokens):
     tokens, head = unit_tokens(3)
     full = train(tokens, head, gradient_descent(0.5), steps=40)
-    drawn = train(tokens, head, gradient_descent(0.5), steps=40, batch_size=6)
+    drawn = train(tokens, head, gradient_descent(0.5), steps=40, batch_size=3)
     np.testing.assert_allclose(drawn.W(), full.W(), atol=1e-13)
 
 
@@ -29,12 +29,12 @@ def test_each_step_sees_as_many_sequences_as_asked_for(unit_tokens):
 def test_batches_differ_between_steps_seeds_and_instances(unit_tokens):
     tokens, head = unit_tokens(2)
     run = train(
-        tokens, head, STEP, steps=60, seeds=2, batch_size=1, record=range(61), initial=np.eye(10)
+        tokens, head, STEP, steps=60, seeds=2, batch_size=1, record=range(61), initial=np.eye(5)
     )
     found = drawn(tokens, run)
     assert len({tuple(order) for order in found.reshape(4, -1)}) == 4
-    counts = np.stack([np.bincount(order, minlength=6) for order in found.reshape(4, -1)])
-    assert (counts > 0).all() and counts.max() < 30
+    counts = np.stack([np.bincount(order, minlength=3) for order in found.reshape(4, -1)])
+    assert (counts > 0).all() and counts.max() < 35
 
 
 def test_batches_are_those_of_the_trial_alone(unit_tokens):
@@ -47,11 +47,11 @@ def test_batches_are_those_of_the_trial_alone(unit_tokens):
 def test_a_batch_at_rest_does_not_freeze_the_trial():
     from attractor.tokens import Tokens
 
-    keys = np.ones((6, 8, 10))  # sequences of equal tokens have no gradient
-    keys[5, 0, 0] = 2.0
-    tokens = Tokens(keys, np.ones((6, 10)), np.ones(6))
+    keys = np.ones((3, 4, 5))  # sequences of equal tokens have no gradient
+    keys[2, 0, 0] = 2.0
+    tokens = Tokens(keys, np.ones((3, 5)), np.ones(3))
     run = train(
-        tokens, LinearHead(np.eye(10)[0]), STEP, steps=50, batch_size=1, initial=np.zeros((10, 10))
+        tokens, LinearHead(np.eye(5)[0]), STEP, steps=50, batch_size=1, initial=np.zeros((5, 5))
     )
     assert run.data["status"].item() == TrialStatus.TRAINED
     moved = np.linalg.norm(run.W()) / 0.1
@@ -67,14 +67,14 @@ def drawn(tokens, run):
 
 def test_an_epoch_sees_every_sequence_once_in_another_order_each(unit_tokens):
     tokens, head = unit_tokens(2)
-    options = {"seeds": 2, "batch_size": 1, "record": range(31), "initial": np.eye(10)}
+    options = {"seeds": 2, "batch_size": 1, "record": range(31), "initial": np.eye(5)}
     run = train(tokens, head, STEP, steps=30, batch_order="shuffled", **options)
     found = drawn(tokens, run)
     assert run.settings["batch_order"] == "shuffled"
     assert len({tuple(order) for order in found.reshape(4, -1)}) == 4
-    epochs = found.reshape(2, 2, 5, 6)
-    np.testing.assert_array_equal(np.sort(epochs), np.broadcast_to(np.arange(6), epochs.shape))
-    assert len({tuple(order) for order in epochs.reshape(20, 6)}) > 10
+    epochs = found.reshape(2, 2, 10, 3)
+    np.testing.assert_array_equal(np.sort(epochs), np.broadcast_to(np.arange(3), epochs.shape))
+    assert len({tuple(order) for order in epochs.reshape(40, 3)}) == 6
     alone = train(
         tokens[1:], LinearHead(head.weight[1:]), STEP, steps=30, batch_order="shuffled", **options
     )
@@ -124,8 +124,8 @@ def test_per_sample_adam_in_cyclic_order_is_a_plain_loop():
     [
         {"batch_order": "sorted", "batch_size": 2},
         {"batch_order": "cyclic"},
-        {"batch_size": 4, "batch_order": "cyclic"},
-        {"batch_size": 5, "batch_order": "shuffled"},
+        {"batch_size": 2, "batch_order": "cyclic"},
+        {"batch_size": 2, "batch_order": "shuffled"},
     ],
     ids=str,
 )
@@ -134,7 +134,7 @@ def test_orders_that_there_are_not_are_refused(unit_tokens, given):
         train(*unit_tokens(1), STEP, steps=1, **given)
 
 
-@pytest.mark.parametrize("size", (0, 7, 2.0))
+@pytest.mark.parametrize("size", (0, 4, 2.0))
 def test_impossible_batches_are_refused(unit_tokens, size):
     with pytest.raises(InvalidInputError, match="batch_size"):
         train(*unit_tokens(1), STEP, steps=1, batch_size=size)
@@ -152,7 +152,7 @@ def test_metrics_of_the_user_are_recorded(unit_tokens):
         run.data["largest_entry"], np.abs(run.data["W"]).max(("row", "column"))
     )
     assert run.data["entropy"].dims[:3] == ("instance", "seed", "step")
-    assert run.data["entropy"].shape[3:] == (6, 1)
+    assert run.data["entropy"].shape[3:] == (3, 1)
 
 
 @pytest.mark.parametrize(

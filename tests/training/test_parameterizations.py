@@ -17,10 +17,10 @@ STEP = normalized_gradient_descent(0.1, per_factor=True)
 def test_factors_of_any_width_are_trained_and_kept(unit_tokens, width):
     run = train(*unit_tokens(4), STEP, steps=100, parameterization=KeyQuery(width))
     K, Q = (run.data[name].isel(step=-1).to_numpy() for name in "KQ")
-    assert K.shape[-1] == (width or 10)
+    assert K.shape[-1] == (width or 5)
     np.testing.assert_allclose(K @ np.swapaxes(Q, -1, -2), run.W(), atol=1e-13)
     assert run.geometry == "nuclear"
-    assert np.linalg.matrix_rank(run.W()).max() <= (width or 10)
+    assert np.linalg.matrix_rank(run.W()).max() <= (width or 5)
     norms = np.linalg.svd(run.W(), compute_uv=False).sum(-1)
     np.testing.assert_allclose(run.data["norm"].isel(step=-1), norms, rtol=1e-12)
     assert (run.data["loss"].isel(step=-1) < run.data["loss"].isel(step=0)).all()
@@ -35,7 +35,7 @@ def test_steps_per_factor_move_each_by_the_learning_rate(unit_tokens):
 
 def test_factors_at_zero_are_refused_as_a_saddle(unit_tokens):
     tokens, head = unit_tokens(2)
-    zero, one = np.zeros((2, 1, 10, 10)), np.ones((2, 1, 10, 10))
+    zero, one = np.zeros((2, 1, 5, 5)), np.ones((2, 1, 5, 5))
     partly = np.concatenate([zero[:1], one[:1]])
     for K, Q in ((zero[0, 0], zero[0, 0]), (partly, partly)):
         with pytest.raises(InvalidInputError, match="saddle"):
@@ -49,18 +49,18 @@ def test_factors_at_zero_are_refused_as_a_saddle(unit_tokens):
 def test_initial_factors_are_asked_for_by_name(unit_tokens):
     tokens, head = unit_tokens(2)
     with pytest.raises(InvalidInputError, match=r"Give {'K': ..., 'Q': ...}"):
-        train(tokens, head, STEP, steps=1, parameterization="KQ", initial=np.eye(10))
+        train(tokens, head, STEP, steps=1, parameterization="KQ", initial=np.eye(5))
     with pytest.raises(InvalidInputError, match=r"Give exactly \['K', 'Q'\]"):
-        train(tokens, head, STEP, steps=1, parameterization="KQ", initial={"K": np.eye(10)})
-    with pytest.raises(InvalidInputError, match=r"the shape of Q is \(10, 3\)"):
-        given = {"K": np.ones((10, 2)), "Q": np.ones((10, 3))}
+        train(tokens, head, STEP, steps=1, parameterization="KQ", initial={"K": np.eye(5)})
+    with pytest.raises(InvalidInputError, match=r"the shape of Q is \(5, 3\)"):
+        given = {"K": np.ones((5, 2)), "Q": np.ones((5, 3))}
         train(tokens, head, STEP, steps=1, parameterization=KeyQuery(2), initial=given)
 
 
 @pytest.mark.long
 def test_a_prompt_is_the_matrix_of_tokens_made_for_it(unit_tokens):
     tokens, head = unit_tokens(3)
-    weights = np.random.default_rng(0).normal(size=(10, 4))
+    weights = np.random.default_rng(0).normal(size=(5, 4))
     start = np.linspace(-1, 1, 4)
     prompt = train(
         tokens, head, STEP, steps=80, parameterization=PromptVector(weights), initial=start

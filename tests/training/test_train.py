@@ -48,14 +48,14 @@ def test_training_is_deterministic(unit_tokens):
 
 
 def test_default_initial_matrices_are_uniform_within_one_over_root_d(unit_tokens):
-    W = train(*unit_tokens(4), STEP, steps=1, seeds=50, record=[0]).W(0)
-    assert np.abs(W).max() <= 10**-0.5
-    assert np.abs(W).max() > 0.99 * 10**-0.5
+    W = train(*unit_tokens(16), STEP, steps=1, seeds=50, record=[0]).W(0)
+    assert np.abs(W).max() <= 5**-0.5
+    assert np.abs(W).max() > 0.99 * 5**-0.5
     assert abs(W.mean()) < 0.01 and W.dtype == np.float64
 
 
 def test_normalized_steps_have_the_length_of_the_learning_rate(unit_tokens):
-    run = train(*unit_tokens(5), STEP, steps=50, initial=np.zeros((10, 10)), record=range(51))
+    run = train(*unit_tokens(5), STEP, steps=50, initial=np.zeros((5, 5)), record=range(51))
     lengths = np.linalg.norm(np.diff(run.data["W"].to_numpy(), axis=2), axis=(-2, -1))
     np.testing.assert_allclose(lengths, 0.1, rtol=1e-12)
     assert run.data["loss"].to_numpy()[:, :, -1].max() < run.data["loss"].to_numpy()[:, :, 0].min()
@@ -102,21 +102,21 @@ def test_a_declared_optax_transformation_trains(unit_tokens):
 
 
 def test_a_zero_gradient_is_stationary_while_others_train():
-    keys = np.zeros((2, 6, 8, 10))
+    keys = np.zeros((2, 3, 4, 5))
     keys[0] = 1.0
     keys[1, :, 0, :2] = [1.0, 0.5]
-    tokens = Tokens(keys, np.ones((2, 6, 10)), np.ones((2, 6)))
-    run = train(tokens, LinearHead(np.eye(10)[0]), STEP, steps=10, initial=np.eye(10))
+    tokens = Tokens(keys, np.ones((2, 3, 5)), np.ones((2, 3)))
+    run = train(tokens, LinearHead(np.eye(5)[0]), STEP, steps=10, initial=np.eye(5))
     assert status_of(run)[:, 0].tolist() == [TrialStatus.STATIONARY, TrialStatus.TRAINED]
     assert run.data["steps_taken"].to_numpy()[:, 0].tolist() == [0, 10]
-    np.testing.assert_array_equal(run.W()[0, 0], np.eye(10))
+    np.testing.assert_array_equal(run.W()[0, 0], np.eye(5))
     assert not run.data["W"].isnull().any()
     assert (run.data["log_gradient_norm"][0] == -np.inf).all()
 
 
 def test_a_step_lost_in_rounding_has_a_status_of_its_own(unit_tokens):
     tokens, head = unit_tokens(2)
-    initial = np.stack([np.full((10, 10), 1e18), np.zeros((10, 10))])
+    initial = np.stack([np.full((5, 5), 1e18), np.zeros((5, 5))])
     run = train(tokens, head, STEP, steps=10, initial=initial)
     assert status_of(run)[:, 0].tolist() == [TrialStatus.BELOW_ROUNDING, TrialStatus.TRAINED]
     far = train(tokens, head, gradient_descent(0.1), steps=5, initial=initial)
@@ -125,7 +125,7 @@ def test_a_step_lost_in_rounding_has_a_status_of_its_own(unit_tokens):
 
 def test_a_diverged_trial_is_frozen_while_others_go_on(unit_tokens):
     tokens, head = unit_tokens(2)
-    initial = np.zeros((2, 1, 10, 10))
+    initial = np.zeros((2, 1, 5, 5))
     initial[0] = 1.7e308
     growing = declare(optax.scale(-1e308), geometry=Frobenius())
     run = train(tokens, head, growing, steps=8, initial=initial)
@@ -136,9 +136,9 @@ def test_a_diverged_trial_is_frozen_while_others_go_on(unit_tokens):
 
 def test_permuting_tokens_rows_and_instances_permutes_the_answer(unit_tokens, rng):
     tokens, head = unit_tokens(3)
-    start = rng.normal(size=(3, 1, 10, 10))
+    start = rng.normal(size=(3, 1, 5, 5))
     run = train(tokens, head, STEP, steps=60, initial=start)
-    order, rows, batch = rng.permutation(8), rng.permutation(6), np.array([2, 0, 1])
+    order, rows, batch = rng.permutation(4), rng.permutation(3), np.array([2, 0, 1])
     shuffled = Tokens(
         tokens.keys[batch][:, rows][:, :, order],
         tokens.queries[batch][:, rows],
@@ -154,12 +154,12 @@ def test_permuting_tokens_rows_and_instances_permutes_the_answer(unit_tokens, rn
 
 def test_masked_padding_changes_nothing(unit_tokens):
     tokens, head = unit_tokens(2)
-    keys = np.concatenate([tokens.keys, np.full((2, 6, 3, 10), 50.0)], axis=2)
-    mask = np.broadcast_to(np.arange(11) < 8, (2, 6, 11))
+    keys = np.concatenate([tokens.keys, np.full((2, 3, 3, 5), 50.0)], axis=2)
+    mask = np.broadcast_to(np.arange(7) < 4, (2, 3, 7))
     padded = Tokens(keys, tokens.queries, tokens.labels, mask)
     run, other = (train(data, head, STEP, steps=60) for data in (tokens, padded))
     np.testing.assert_allclose(other.W(), run.W(), atol=1e-12)
-    assert other.data["attended"].max() < 8
+    assert other.data["attended"].max() < 4
 
 
 def test_a_direction_need_not_be_reached_from_every_start():
@@ -224,11 +224,11 @@ def test_causal_rows_train_with_first_rows_that_have_nothing_to_choose(rng):
         ({"tokens": "keys"}, "tokens: str is not Tokens"),
         ({"optimizer": optax.sgd(0.1)}, "optimizer: this optax .* Wrap it: declare"),
         ({"optimizer": 0.1}, "optimizer: float"),
-        ({"head": np.ones(10)}, "head: ndarray is not a head"),
-        ({"head": LinearHead(np.ones(9))}, "head: it reads vectors of dimension 9, .* have 10"),
-        ({"head": LinearHead(np.ones((3, 10)))}, "head: it has 3 instances, .* have 2"),
-        ({"initial": np.zeros((3, 10, 10))}, r"initial: the shape of W is \(3, 10, 10\)"),
-        ({"initial": np.full((10, 10), np.nan)}, "initial: the entry at"),
+        ({"head": np.ones(5)}, "head: ndarray is not a head"),
+        ({"head": LinearHead(np.ones(4))}, "head: it reads vectors of dimension 4, .* have 5"),
+        ({"head": LinearHead(np.ones((3, 5)))}, "head: it has 3 instances, .* have 2"),
+        ({"initial": np.zeros((3, 5, 5))}, r"initial: the shape of W is \(3, 5, 5\)"),
+        ({"initial": np.full((5, 5), np.nan)}, "initial: the entry at"),
         ({"loss": "hinge"}, "loss: there is none named 'hinge'"),
         ({"parameterization": "U"}, "parameterization: there is none"),
         ({"weights": "some"}, "weights: 'some'"),

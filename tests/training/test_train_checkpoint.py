@@ -33,7 +33,7 @@ def run(data, folder=None, *, optimizer=OPTIMIZER, steps=100, **options):
 @pytest.mark.long
 def test_training_goes_on_where_it_was_interrupted(unit_tokens, tmp_path, monkeypatch):
     """In the midst of an epoch, too: its order follows from the step."""
-    data, batches = unit_tokens(10), {"batch_size": 2, "batch_order": "shuffled"}
+    data, batches = unit_tokens(10), {"batch_size": 1, "batch_order": "shuffled"}
     expected = run(data, **batches)
     real, stretches = BlockTrainer.train, []
 
@@ -80,7 +80,7 @@ def test_another_run_is_refused_by_what_differs(unit_tokens, tmp_path):
     refused("seed was 0 and is 1", seed=1)
     refused("stop was .*small_norm' and is None", stop=None)
     refused("loss was 'logistic' and is 'linear'", loss="linear")
-    refused("initial was 'random' and is 'given'", initial=np.zeros((10, 10)))
+    refused("initial was 'random' and is 'given'", initial=np.zeros((5, 5)))
     refused("the values of head.*weight differ", data=(tokens, LinearHead(-head.weight)))
     moved = Tokens(tokens.keys * (1 + 1e-15), tokens.queries, tokens.labels)
     refused(r"the values of tokens\.keys, tokens\.values differ", data=(moved, head))

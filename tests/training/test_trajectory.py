@@ -6,29 +6,29 @@ import pickle
 import h5py
 import numpy as np
 import pytest
+import runs
 import xarray as xr
+from runs import STEP
 
 from attractor.attention import LinearHead
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.tokens import Tokens
-from attractor.training import Trajectory, normalized_gradient_descent, train
-
-STEP = normalized_gradient_descent(0.1)
+from attractor.training import Trajectory, train
 
 
 @pytest.fixture(scope="module")
-def run(unit_tokens):
-    return train(*unit_tokens(3), STEP, steps=100, seeds=2, seed=5)
+def run():
+    return runs.trajectory()
 
 
 def test_arrays_are_labeled(run):
-    sizes = {"instance": 3, "seed": 2, "step": len(run.steps), "sequence": 6, "query": 1}
+    sizes = {"instance": 2, "seed": 2, "step": len(run.steps), "sequence": 3, "query": 1}
     for name, size in sizes.items():
         assert run.data.sizes[name] == size
     assert run.data["W"].dims == ("instance", "seed", "step", "row", "column")
     assert run.data["attended"].dims == ("instance", "seed", "step", "sequence", "query")
     assert run.data["loss"].dims == ("instance", "seed", "step")
-    assert run.data["seed"].to_numpy().tolist() == [5, 6]
+    assert run.data["seed"].to_numpy().tolist() == [1, 2]
     assert isinstance(run.data["W"].data, np.ndarray)
     assert run.to_xarray() is run.data
     assert run.geometry == "frobenius" and run.settings["loss"] == "logistic"
@@ -36,12 +36,12 @@ def test_arrays_are_labeled(run):
 
 def test_matrices_at_a_step(run):
     np.testing.assert_array_equal(run.W(), run.data["W"].to_numpy()[:, :, -1])
-    np.testing.assert_array_equal(run.W(100), run.W())
+    np.testing.assert_array_equal(run.W(300), run.W())
     np.testing.assert_array_equal(run.W(0), run.data["W"].to_numpy()[:, :, 0])
     np.testing.assert_allclose(
         run.data["norm"].isel(step=-1), np.linalg.norm(run.W(), axis=(-2, -1)), rtol=1e-14
     )
-    missing = next(s for s in range(100) if s not in run.steps)
+    missing = next(s for s in range(300) if s not in run.steps)
     with pytest.raises(InvalidInputError, match="was not recorded"):
         run.W(missing)
 
@@ -55,11 +55,12 @@ def test_what_is_attended_to_is_what_the_matrices_say(run):
     )
 
 
-def test_keeping_the_last_matrices_alone(run, unit_tokens):
-    last = train(*unit_tokens(3), STEP, steps=100, seeds=2, seed=5, weights="last")
+def test_keeping_the_last_matrices_alone(run):
+    last = train(run.tokens, run.head, STEP, steps=300, seeds=2, seed=1, weights="last")
     np.testing.assert_array_equal(last.W(), run.W())
+    np.testing.assert_array_equal(last.W(300), run.W())
     assert last.weights_kept == "last" and "matrices kept" in str(last)
-    with pytest.raises(InvalidInputError, match=r'were not kept.*weights="all"'):
+    with pytest.raises(InvalidInputError, match=r'step: .*step 0 were not kept.*weights="all"'):
         last.W(0)
 
 
@@ -76,7 +77,7 @@ def test_save_and_load(run, tmp_path):
     assert again.settings == run.settings
     assert (again.optimizer_name, again.geometry) == (run.optimizer_name, run.geometry)
     assert os.listdir(path.parent) == ["run.nc"]
-    assert train(again.tokens, again.head, STEP, steps=100, seeds=2, seed=5).data.identical(
+    assert train(again.tokens, again.head, STEP, steps=300, seeds=2, seed=1).data.identical(
         run.data
     )
 
@@ -177,7 +178,7 @@ def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
 
 def test_it_prints_as_a_short_table(run):
     text = str(run)
-    assert "6 (3 instances x 2 seeds): 6 trained" in text
-    assert "normalized gradient descent (learning_rate=0.1)" in text
+    assert "4 (2 instances x 2 seeds): 4 trained" in text
+    assert "normalized gradient descent (learning_rate=0.3)" in text
     assert len(text.splitlines()) < 15
     assert "<table" in run._repr_html_() and "frobenius" in run._repr_html_()

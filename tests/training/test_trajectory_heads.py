@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+import runs
 
 from attractor.attention import (
     ConcaveHead,
@@ -17,17 +18,12 @@ from attractor.attention import (
 )
 from attractor.attention.heads import Head
 from attractor.support.errors import FileFormatError, InvalidInputError
-from attractor.tokens import Tokens
-from attractor.training import Trajectory, normalized_gradient_descent, train
+from attractor.training import Trajectory
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run():
-    random = np.random.default_rng(0)
-    tokens = Tokens(
-        random.normal(size=(2, 3, 4, 5)), random.normal(size=(2, 3, 5)), np.ones((2, 3))
-    )
-    return train(tokens, LinearHead(np.ones(5)), normalized_gradient_descent(0.1), steps=3)
+    return runs.trajectory()
 
 
 def module(seed=0):

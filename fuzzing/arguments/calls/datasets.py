@@ -45,7 +45,6 @@ def calls() -> Iterator[Call]:
     yield Call(datasets.digit_patches, n=2, instances=1)
     yield Call(datasets.docstring_sentences, modules=["bisect"])
     reviews = {"path": given.REVIEW_FILE}
-    yield Call(models.datasets.iterate_reviews, **reviews)
     yield Call(models.datasets.load_reviews, **reviews)
     yield Call(models.datasets.load_images, path=given.IMAGE_FILE)
     yield Call(models.datasets.load_tokenizer, path=given.TOKENIZER_FILE)

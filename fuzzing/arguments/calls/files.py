@@ -85,4 +85,4 @@ def calls() -> Iterator[Call]:
         takes={"instance_numbers": "array none"},
     )  # fmt: skip
     yield Call(maps.paired, first=ex.BIAS, second=ex.BIAS)
-    yield Call(maps.labeled, path=given.RUN_FILE, geometry="frobenius", blames=FILE, nan=True)
+    yield Call(maps.labeled, path=given.RUN_FILE, blames=FILE, nan=True)

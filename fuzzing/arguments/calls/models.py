@@ -41,7 +41,6 @@ def calls() -> Iterator[Call]:
     yield Call(models.head_matrices, model=given.MODEL)
     yield Call(models.load_model, path=given.MODEL_FILE)
     yield Call(models.save_model, path="model.safetensors", model=given.MODEL)
-    yield Call(models.parameter_count, config=given.TEXT_CONFIG)
     yield Call(models.search_learning_rate, score=given.SCORE, guess=0.1, tries=3)
     yield Call(
         models.train_classifier, config=given.TEXT_CONFIG, data=given.CLASSIFICATION,

@@ -41,7 +41,6 @@ def calls() -> Iterator[Call]:
     yield Call(linear.compatibility, **contexts)
     yield Call(linear.decoder_problem, **contexts)
     yield Call(linear.finite_part, **contexts)
-    yield Call(linear.finite_problem, **contexts)
     yield Call(
         linear.linear_regularization_path, **contexts, radii=[1.0, 2.0],
         takes={"radii": "array sequence none"},

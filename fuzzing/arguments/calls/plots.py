@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import attractor as at
@@ -131,30 +130,18 @@ def _of_runs() -> Iterator[Call]:
     yield Call(plots.training_figure, runs=RUNS)
     yield Call(heads.plots.head_curves, axes=AXES, data=Lazy(lambda: HEADS.value["norm"]))
     yield Call(heads.plots.heads_figure, data=HEADS)
-    ratios_of_heads = Lazy(lambda: HEADS.value["margin_ratio"])
-    yield Call(heads.plots.head_map, axes=AXES, data=ratios_of_heads, scale=Lazy(Normalize))
     yield Call(plots.trajectory_figure, runs=Lazy(lambda: {"run": ex.RUN.value.data}))
     yield Call(plots.solution_figure, solution=ex.SOLUTION_OF_ONE)
-    yield Call(plots.margin_curve, axes=AXES, solution=ex.SOLUTION_OF_ONE)
     yield Call(plots.singular_values, axes=AXES, solution=ex.SOLUTION_OF_ONE)
-    yield Call(plots.plot_rate, axes=AXES, rate=RATE)
     yield Call(plots.rates_figure, rates=Lazy(lambda: [RATE.value]))
     yield Call(maps.plots.basin_map_axes, axes=AXES, data=PLANE)
     yield Call(maps.plots.basin_map_figure, data=PLANE)
-    yield Call(maps.plots.basin_shares_axes, axes=AXES, data=SHARES)
     yield Call(maps.plots.basin_shares_figure, data=SHARES)
     yield Call(maps.plots.phase_map_figure, data=AVERAGES, x="n", y="d",
                takes={"levels": "sequence array objects"})  # fmt: skip
     yield Call(maps.plots.phase_lines_figure, data=AVERAGES, x="n", lines="d")
     yield Call(maps.plots.selection_colors, studies=Lazy(lambda: [SHARES.value]))
-    differences = xr.Dataset(
-        {name: ("index", [1.0]) for name in ("first", "second", "difference", "low", "high")},
-        {"index": ["x"]},
-    )
-    yield Call(maps.plots.differences_figure, data=differences)
-    yield Call(maps.plots.bias_map, axes=AXES, matrix=ex.BIAS)
     yield Call(maps.plots.bias_matrix_figure, matrix=ex.BIAS)
-    yield Call(maps.plots.ratio_curves, axes=AXES, matrix=ex.BIAS, method="descent")
     yield Call(maps.plots.ratio_curves_figure, matrix=ex.BIAS)
 
 
@@ -162,12 +149,9 @@ def _of_data_sets() -> Iterator[Call]:
     yield Call(plots.attention_figure, before=WEIGHTS, after=WEIGHTS, predicted=CHOSEN)
     yield Call(plots.attention_map, axes=AXES, weights=WEIGHTS, predicted=CHOSEN)
     yield Call(plots.geometries_figure, data=COMPARED)
-    ratios, matrix = Lazy(lambda: COMPARED.value["margin_ratio"]), Lazy(lambda: COMPARED.value["W"])
-    yield Call(plots.margin_ratio_matrix, axes=AXES, ratios=ratios)
+    matrix = Lazy(lambda: COMPARED.value["W"])
     yield Call(plots.solution_map, axes=AXES, W=Lazy(lambda: matrix.value[0]))
     yield Call(plots.geometry_label, name="frobenius")
-    one = {"predicted": 0, "reached": 3, "grid": 2}
-    yield Call(plots.image_with_patches, axes=AXES, image=np.zeros((4, 4)), **one)
     yield Call(
         plots.patches_figure, images=[np.zeros((2, 4, 4))], predicted=[np.array([0, 1])],
         reached=[np.array([0, 3])], grid=2, row_names=["n = 2"],
@@ -175,7 +159,6 @@ def _of_data_sets() -> Iterator[Call]:
 
 
 def _of_corpora() -> Iterator[Call]:
-    yield Call(corpora.plots.assumption_bars, axes=AXES, checks=CHECKS)
     yield Call(corpora.plots.assumptions_figure, checks=CHECKS)
     yield Call(corpora.plots.class_map, axes=AXES, orders=ex.ORDERS)
     yield Call(corpora.plots.class_map_figure, orders=ex.ORDERS)
@@ -208,7 +191,6 @@ def _of_audits() -> Iterator[Call]:
 
 def _of_planes() -> Iterator[Call]:
     yield Call(plots.frame, axes=AXES, points=Lazy(lambda: [KEYS]))
-    yield Call(plots.log_radius, path=KEYS[0], unit=1.0, nan=True, takes=PATH)
     yield Call(plots.mid_margin_point, keys=KEYS[0], direction=POINT, selected=0)
     yield Call(plots.plane_tokens, axes=AXES, keys=KEYS, takes={"names": "nested none"})
     yield Call(plots.ray, axes=AXES, direction=POINT, role=ROLE)
@@ -228,7 +210,6 @@ def _parts() -> Iterator[Call]:
     yield Call(plots.panel_letters, panels=PANELS)
     panels = Lazy(lambda: [LABELED.value])
     yield Call(plots.shared_legend, figure=FIGURE, panels=panels)
-    yield Call(plots.end_labels, axes=LABELED)
     yield Call(plots.line_style, name=ROLE, blames={"name": "role"})
     yield Call(plots.ordered_line_styles, count=3)
     yield Call(plots.role_of, name=ROLE, blames={"name": "role"})

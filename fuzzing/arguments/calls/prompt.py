@@ -78,8 +78,6 @@ def _operator() -> Iterator[Call]:
     yield Call(prompts.head_gradients, **at_query, cotangent=POINT)
     yield Call(prompts.output, **at_query)
     yield Call(prompts.output_jacobian, **at_query)
-    yield Call(prompts.score_derivative, **at_query, change=KEYS)
-    yield Call(prompts.value_derivative, **at_query, change=KEYS)
 
 
 def _concentration() -> Iterator[Call]:

@@ -51,7 +51,7 @@ from attractor.heads.checkpoints.checkpoint_words import (
     movement_table,
     movements_of,
 )
-from attractor.plots.style.description import description
+from attractor.plots.design.description import description
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Link, Section, Table
 from attractor.results.provenance import Provenance
@@ -358,7 +358,7 @@ def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
     lines, drawn = movement_sentences(found.data), plots.checkpoint_figure(found.data)
     return Section(
         "Which way heads move",
-        [*lines, MOVEMENT, *_beyond(every)],
+        [MOVEMENT, *_beyond(every)],
         Table(*movement_table(every[:MOST_ROWS])),
         report.picture(CHECKPOINTS, drawn, " ".join(lines)),
     )

@@ -2,7 +2,7 @@
 
 from attractor.models._head_matrices import head_matrices
 from attractor.models._train_classifier import train_classifier
-from attractor.models.building import build_model, parameter_count
+from attractor.models.building import build_model
 from attractor.models.classification_data import ClassificationData, Examples
 from attractor.models.classifier_trajectory import ClassifierTrajectory
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
@@ -24,7 +24,6 @@ __all__ = [
     "build_model",
     "head_matrices",
     "load_model",
-    "parameter_count",
     "save_model",
     "search_learning_rate",
     "train_classifier",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -43,15 +42,6 @@ def build_model(
     if isinstance(config, TextTransformerConfig):
         return TextTransformer(config, key=drawn, dtype=dtype)
     return VisionTransformer(config, key=drawn, dtype=dtype)
-
-
-def parameter_count(config: Config) -> int:
-    """Number of parameters of a model, found without building it.
-
-    Raises:
-        InvalidInputError: If ``config`` is no config.
-    """
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(model_shapes(config)))
 
 
 def model_shapes(config: Config, dtype: DTypeLike = jnp.float32) -> Any:

@@ -5,12 +5,12 @@ Importing this module loads matplotlib; ``import attractor`` does not.
 
 from typing import TYPE_CHECKING
 
-from attractor.plots.style.arguments import with_checked_arguments
+from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.plots.attention import attention_map as attention_map
-    from attractor.plots.bands import band as band, end_labels as end_labels
+    from attractor.plots.bands import band as band
     from attractor.plots.curves import (
         band_curve as band_curve,
         correlation as correlation,
@@ -22,22 +22,37 @@ if TYPE_CHECKING:
         selected_probability as selected_probability,
         unselected_probability as unselected_probability,
     )
+    from attractor.plots.design.look import (
+        COLORS as COLORS,
+        PAGE as PAGE,
+        save_figure as save_figure,
+        style as style,
+    )
+    from attractor.plots.design.pairs import (
+        beside as beside,
+        panel_letters as panel_letters,
+        shared_legend as shared_legend,
+    )
+    from attractor.plots.design.roles import (
+        ROLES as ROLES,
+        SEQUENCES as SEQUENCES,
+        line_style as line_style,
+        ordered_line_styles as ordered_line_styles,
+        role_of as role_of,
+    )
     from attractor.plots.figures import (
         attention_figure as attention_figure,
         direction_figure as direction_figure,
-        image_with_patches as image_with_patches,
         patches_figure as patches_figure,
         training_figure as training_figure,
     )
     from attractor.plots.geometries import (
         geometries_figure as geometries_figure,
         geometry_label as geometry_label,
-        margin_ratio_matrix as margin_ratio_matrix,
         solution_map as solution_map,
     )
     from attractor.plots.plane import (
         frame as frame,
-        log_radius as log_radius,
         mid_margin_point as mid_margin_point,
         optimal_token_handle as optimal_token_handle,
         plane_tokens as plane_tokens,
@@ -45,31 +60,11 @@ if TYPE_CHECKING:
         separating_line as separating_line,
         trajectory as trajectory,
     )
-    from attractor.plots.rates import plot_rate as plot_rate, rates_figure as rates_figure
+    from attractor.plots.rates import rates_figure as rates_figure
     from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
     from attractor.plots.solution import (
-        margin_curve as margin_curve,
         singular_values as singular_values,
         solution_figure as solution_figure,
-    )
-    from attractor.plots.style.look import (
-        COLORS as COLORS,
-        COLUMN as COLUMN,
-        PAGE as PAGE,
-        save_figure as save_figure,
-        style as style,
-    )
-    from attractor.plots.style.pairs import (
-        beside as beside,
-        panel_letters as panel_letters,
-        shared_legend as shared_legend,
-    )
-    from attractor.plots.style.roles import (
-        ROLES as ROLES,
-        SEQUENCES as SEQUENCES,
-        line_style as line_style,
-        ordered_line_styles as ordered_line_styles,
-        role_of as role_of,
     )
 
 import_on_first_use(__name__, prepare=with_checked_arguments)

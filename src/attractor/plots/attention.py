@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from attractor.plots.style.look import COLORS, PREDICTED
+from attractor.plots.design.look import COLORS, PREDICTED
 
 MOST_SEQUENCES = 24
 """Sequences shown in one map; more would be too small to read."""

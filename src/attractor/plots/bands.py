@@ -1,4 +1,4 @@
-"""Curves with a band over trials, and labels at their ends."""
+"""Curves with a band over trials."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 
-from attractor.plots.style.look import COLORS, SERIES
-from attractor.plots.style.roles import shade
+from attractor.plots.design.look import COLORS, SERIES
 from attractor.support.errors import InvalidInputError
 
 QUANTILES = (0.1, 0.9)
@@ -78,37 +76,6 @@ def band(
             axes.plot(places, edge, color=look["color"], linewidth=0.5, alpha=0.6)
 
 
-def end_labels(axes: Axes, *, room: float = 8.5) -> None:
-    """Writes the label of every curve at its right end, in its color, instead of a legend.
-
-    Set scales and limits before. Labels that would overlap are moved apart.
-
-    Args:
-        axes: Where to draw.
-        room: Height of a line of text, in points.
-    """
-    lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
-    in_frame = axes.transScale + axes.transLimits
-    ends = []
-    for line in lines:
-        points = in_frame.transform(np.array(line.get_xydata(), float))
-        shown = points[np.isfinite(points).all(1) & (points[:, 0] <= 1 + 1e-9)]
-        ends.append(shown[-1, 1] if len(shown) else 0.0)
-    gap = room / 72 * axes.figure.dpi / axes.bbox.height
-    for line, height in zip(lines, _apart(np.clip(ends, 0, 1), gap), strict=True):
-        axes.annotate(
-            str(line.get_label()),
-            (1, height),
-            (4, 0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-            color=shade(to_hex(line.get_color()), 0.2),
-            annotation_clip=False,
-        )
-
-
 def _bars(
     axes: Axes,
     places: Float[np.ndarray, "place"],
@@ -168,15 +135,3 @@ def _on_logarithmic_axis(low: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """An edge below zero, which has no place there, is drawn at the smallest value there is."""
     positive = numbers[numbers > 0]
     return np.where(low > 0, low, positive.min() if positive.size else np.nan)
-
-
-def _apart(wanted: Float[np.ndarray, "label"], gap: float) -> Float[np.ndarray, "label"]:
-    """Heights in the same order, at least so far apart, as close as can be to those wanted."""
-    from scipy.optimize import isotonic_regression  # which few figures need
-
-    order = np.argsort(wanted, kind="stable")
-    ladder = gap * np.arange(len(wanted))
-    result = np.empty(len(wanted))
-    # Subtracting the ladder turns "so far apart" into "not decreasing".
-    result[order] = isotonic_regression(wanted[order] - ladder).x + ladder
-    return result

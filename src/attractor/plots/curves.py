@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from attractor.plots.bands import band
+from attractor.plots.design.look import COLORS, SERIES
 from attractor.plots.logarithmic import plain_numbers
 from attractor.plots.plane.tokens import HALO
-from attractor.plots.style.look import COLORS, SERIES
 from attractor.results import axis_of
 
 _CUT = "cut"

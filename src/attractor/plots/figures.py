@@ -16,9 +16,9 @@ from matplotlib.patches import Patch, Rectangle
 
 from attractor.plots import curves
 from attractor.plots.attention import MOST_SEQUENCES, attention_map, colorbar, predicted_legend
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PREDICTED, REACHED
 from attractor.plots.several_runs import panels_of_runs, trials_in_words
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PREDICTED, REACHED
 from attractor.results import axis_of
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import check_shape
@@ -98,7 +98,6 @@ def patches_figure(
     *,
     grid: int,
     row_names: Sequence[str],
-    labels: Sequence[Sequence[str]] = (),
 ) -> Figure:
     """Rows of images with the patch attention ended on and the patch predicted.
 
@@ -108,34 +107,28 @@ def patches_figure(
         reached: Patch numbers reached, likewise.
         grid: Patches along one side.
         row_names: Name of each row.
-        labels: What stands above each image, a row at a time; default: nothing.
 
     Raises:
-        InvalidInputError: If rows are not as many as their names or labels.
+        InvalidInputError: If rows are not as many as their names.
     """
     check_shape("row_names", (len(row_names),), (len(images),))
-    if labels:
-        check_shape("labels", (len(labels),), (len(images),))
     columns = max(len(row) for row in images)
-    height = 6.4 / columns + (0.17 if labels else 0)
-    figure = Figure(figsize=(7.2, 0.45 + height * len(images)))
+    figure = Figure(figsize=(7.2, 0.45 + 6.4 / columns * len(images)))
     axes = figure.subplots(len(images), columns, squeeze=False)
-    for row, (places, pictures, theory, end, name) in enumerate(
-        zip(axes, images, predicted, reached, row_names, strict=True)
+    for places, pictures, theory, end, name in zip(
+        axes, images, predicted, reached, row_names, strict=True
     ):
         for column, place in enumerate(places):
             if column >= len(pictures):
                 place.set_axis_off()
                 continue
-            image_with_patches(
+            _image_with_patches(
                 place,
                 pictures[column],
                 predicted=int(theory[column]),
                 reached=int(end[column]),
                 grid=grid,
             )
-            if labels:
-                place.set_title(labels[row][column], loc="center", pad=2)
         places[0].text(-0.12, 0.5, name, transform=places[0].transAxes, ha="right", va="center")
     figure.legend(handles=patch_legend(), loc="outside lower center", ncols=2)
     return figure
@@ -154,7 +147,7 @@ def _trials_with_numbers(data: xr.Dataset) -> tuple[int, int]:
     return int(known.sum()), int(known.size)
 
 
-def image_with_patches(
+def _image_with_patches(
     axes: Axes,
     image: Float[np.ndarray, "rows columns"],
     *,

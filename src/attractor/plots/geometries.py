@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from attractor.geometry.exponent import exponent_after, exponent_text
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS
 
 _FAMILIES = {"l": r"$\ell_{%s}$", "schatten": "Schatten-$%s$"}
 
@@ -68,7 +68,7 @@ def numbers_on_colors(
     return image
 
 
-def margin_ratio_matrix(axes: Axes, ratios: xr.DataArray) -> AxesImage:
+def _margin_ratio_matrix(axes: Axes, ratios: xr.DataArray) -> AxesImage:
     """Draws margin ratios as a table of numbers on colors.
 
     Args:
@@ -102,6 +102,6 @@ def geometries_figure(data: xr.Dataset) -> Figure:
         axes.set_title(geometry_label(name), fontsize=8, fontweight="normal", loc="center")
     scale = top.colorbar(maps[0].images[0], ax=maps, pad=0.01, fraction=0.02, ticks=[-1, 0, 1])
     scale.set_label("entry over\nthe largest", fontsize=7)
-    image = margin_ratio_matrix(panel := bottom.subplots(), data["margin_ratio"])
+    image = _margin_ratio_matrix(panel := bottom.subplots(), data["margin_ratio"])
     bottom.colorbar(image, ax=panel, pad=0.02).set_label("margin ratio")
     return figure

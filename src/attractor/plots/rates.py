@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from attractor.plots.bands import write_in_middle
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, REACHED
-from attractor.plots.style.roles import line_style, role_of
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, REACHED
+from attractor.plots.design.roles import line_style, role_of
 
 if TYPE_CHECKING:
     from attractor.analysis.rates import Rate
@@ -23,18 +23,12 @@ _FEW = 4
 _MINUS = "\N{MINUS SIGN}"
 
 
-def plot_rate(axes: Axes, rate: Rate, *, color: str = REACHED, curves: int = _MOST_CURVES) -> None:
+def _plot_rate(axes: Axes, rate: Rate) -> None:
     """Draws every trial lightly, their mean boldly, and the slope fitted to the gray window.
 
     The axes are those on which the law is a straight line; the mean is taken on them, at each
     recorded point. Around the line is the fan of slopes in its confidence interval. Where the
     slope has not settled, the lines of the two halves are drawn in place of it, and no number.
-
-    Args:
-        axes: Where to draw.
-        rate: The rate.
-        color: Color of the curves.
-        curves: Draw at most so many trials, the first ones.
     """
     _name_axes(axes, rate)
     if not rate.trials:
@@ -47,13 +41,13 @@ def plot_rate(axes: Axes, rate: Rate, *, color: str = REACHED, curves: int = _MO
         axes.set_yscale("log")
     x, y = rate.data["abscissa"].values, rate.data["values"].values
     known = np.isfinite(x) & np.isfinite(y)
-    for own_x, own_y, own in zip(x[:curves], y[:curves], known[:curves], strict=True):
-        axes.plot(*_on_axes(rate, own_x[own], own_y[own]), color=color, alpha=0.22, linewidth=0.7)
+    for own_x, own_y, own in zip(*(array[:_MOST_CURVES] for array in (x, y, known)), strict=True):
+        axes.plot(*_on_axes(rate, own_x[own], own_y[own]), color=REACHED, alpha=0.22, linewidth=0.7)
     everywhere = known.all(0)
     mean = "mean of trials" if rate.trials > 1 else "the trial"
     axes.plot(
         *_on_axes(rate, x[:, everywhere].mean(0), y[:, everywhere].mean(0)),
-        color=color,
+        color=REACHED,
         linewidth=2.2,
         label=mean,
     )
@@ -74,7 +68,7 @@ def rates_figure(rates: Sequence[Rate]) -> Figure:
     figure = Figure(figsize=(width * columns, height * rows))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, rate in zip(panels, rates, strict=False):
-        plot_rate(panel, rate)
+        _plot_rate(panel, rate)
     for panel in panels[len(rates) :]:
         panel.remove()
     return figure

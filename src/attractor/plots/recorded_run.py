@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from attractor.plots import curves
+from attractor.plots.design.figure import Figure
 from attractor.plots.several_runs import panels_of_runs, trials_in_words
-from attractor.plots.style.figure import Figure
 
 
 def trajectory_figure(runs: Mapping[str, xr.Dataset]) -> Figure:

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PAGE, SERIES, panels_on_page
-from attractor.plots.style.pairs import shared_legend
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PAGE, SERIES, panels_on_page
+from attractor.plots.design.pairs import shared_legend
 
 TOGETHER = 3
 """Runs that share axes; more of them would hide one another."""

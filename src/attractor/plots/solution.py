@@ -9,10 +9,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.plots.geometries import geometry_label, solution_map
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PREDICTED, REACHED, panels_on_page
 from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _LONG = 2
 """A side of a matrix over the other from which on its cells are not square."""
 
 
-def margin_curve(axes: Axes, solution: Solution) -> None:
+def _margin_curve(axes: Axes, solution: Solution) -> None:
     """Draws the margins of a matrix, the smallest first, and which constraints hold it.
 
     Margins are ``a_j^T W b_j`` over their bounds, or as they are where bounds are zero. Equalities
@@ -111,7 +111,7 @@ def solution_figure(solution: Solution) -> Figure:
     matrix.set_title(f"W, {norm} norm {solution.norm:.4g}")
     singular_values(values, solution)
     values.set_title(_rank_in_words(solution))
-    margin_curve(margins, solution)
+    _margin_curve(margins, solution)
     margins.set_title(f"margins; relative gap {solution.gap:.1e}")
     margins.legend(loc="upper left")
     return figure

@@ -79,8 +79,6 @@ if TYPE_CHECKING:
         head_gradients as head_gradients,
         output as output,
         output_jacobian as output_jacobian,
-        score_derivative as score_derivative,
-        value_derivative as value_derivative,
     )
 
 import_on_first_use(__name__)

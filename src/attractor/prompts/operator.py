@@ -63,35 +63,6 @@ def output_jacobian(
     return _output_jacobian(measure, head, _admissible(measure, head, query))
 
 
-def value_derivative(
-    measure: Measure,
-    head: AttentionHead,
-    query: Float[Any, "*batch e"] | Any,
-    change: Float[Any, "v d"] | Any,
-) -> Float[Any, "*rows v"]:
-    """Change of the output for a change ``H`` of the value matrix, ``H m_a``.
-
-    Other arguments and errors as ``output``.
-    """
-    query = _admissible(measure, head, query)
-    return _value_derivative(measure, head, query, _change(change, head.value_matrix.shape))
-
-
-def score_derivative(
-    measure: Measure,
-    head: AttentionHead,
-    query: Float[Any, "*batch e"] | Any,
-    change: Float[Any, "d e"] | Any,
-) -> Float[Any, "*rows v"]:
-    """First-order change of the output for a change ``H`` of the score matrix, ``V C_a H z``.
-
-    A change ``H`` of the key matrix changes the score matrix by ``H^T Q``, one of the query matrix
-    by ``K^T H``. Other arguments and errors as ``output``.
-    """
-    query = _admissible(measure, head, query)
-    return _score_derivative(measure, head, query, _change(change, head.score_matrix.shape))
-
-
 def head_gradients(
     measure: Measure,
     head: AttentionHead,
@@ -100,8 +71,7 @@ def head_gradients(
 ) -> HeadGradients:
     """Gradient of ``sum <g, T(z)>`` in the score matrix, the value matrix and the queries.
 
-    The tilted covariance is never formed. The adjoint of ``score_derivative`` and
-    ``value_derivative``.
+    The tilted covariance is never formed.
 
     Args:
         measure: The law of the tokens; ``Empirical`` for a finite prompt.
@@ -145,13 +115,6 @@ def _check_tokens(measure: Measure, head: AttentionHead) -> None:
         )
 
 
-def _change(change: Any, shape: tuple[int, ...]) -> Any:
-    change = checked("change", change, ("row", "column"))
-    if change.shape != shape:
-        raise InvalidInputError("change", f"the shape is {change.shape}", f"Give {shape}")
-    return change
-
-
 @numpy_in_double
 def _output(measure: Measure, head: AttentionHead, query: Any) -> Any:
     return measure.tilted_mean(query @ head.score_matrix.T) @ jnp.asarray(head.value_matrix).T
@@ -161,17 +124,6 @@ def _output(measure: Measure, head: AttentionHead, query: Any) -> Any:
 def _output_jacobian(measure: Measure, head: AttentionHead, query: Any) -> Any:
     covariance = measure.tilt(query @ head.score_matrix.T).covariance
     return jnp.asarray(head.value_matrix) @ covariance @ head.score_matrix
-
-
-@numpy_in_double
-def _value_derivative(measure: Measure, head: AttentionHead, query: Any, change: Any) -> Any:
-    return measure.tilted_mean(query @ head.score_matrix.T) @ change.T
-
-
-@numpy_in_double
-def _score_derivative(measure: Measure, head: AttentionHead, query: Any, change: Any) -> Any:
-    moved = measure.covariance_product(query @ head.score_matrix.T, query @ change.T)
-    return moved @ jnp.asarray(head.value_matrix).T
 
 
 @numpy_in_double

@@ -21,7 +21,7 @@ from attractor.support.storage.markers import REPORT as MARKER
 from attractor.version import __version__
 
 FOOTER = (
-    f"Written by Attractor {__version__}. The figures lie beside this page as PNG and SVG, the "
+    f"Written by Attractor {__version__}. What it shows lies beside it: figures as PNG and SVG, "
     "numbers as JSON, and as NetCDF or CSV."
 )
 """The last line of a page."""

@@ -1,27 +1,18 @@
 import pytest
-
-from attractor.datasets import unit_tokens
-from attractor.maps.bias import Method, bias_matrix
-from attractor.training import normalized_gradient_descent, sign_descent
-
-STEPS = 400
+import runs
+from sizes import drawn
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def data():
-    return unit_tokens(3, 4, 5, seeds=8)
+    return drawn(runs.EIGHT)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def methods():
-    per_factor = normalized_gradient_descent(0.3, per_factor=True)
-    return (
-        Method("normalized GD", normalized_gradient_descent(0.3)),
-        Method("keys and queries", per_factor, "KQ"),
-        Method("signs", sign_descent(0.1), steps=8 * STEPS),
-    )
+    return runs.bias_methods()
 
 
-@pytest.fixture(scope="session")
-def matrix(data, methods):
-    return bias_matrix(*data, methods=methods, steps=STEPS)
+@pytest.fixture
+def matrix():
+    return runs.bias_matrix()

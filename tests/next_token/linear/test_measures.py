@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import LINEAR, embedded_contexts, linear_trajectory
 
 from attractor.corpora.linear import (
     EmbeddedContexts,
@@ -16,7 +17,7 @@ from attractor.margin import solve
 from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers import adam, gradient_descent, normalized_gradient_descent
 
-SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
+SMALL = embedded_contexts()
 NGD = normalized_gradient_descent(0.1)
 
 
@@ -25,7 +26,7 @@ def cosine(one, other):
 
 
 def test_measures_are_those_of_their_definitions():
-    run = train_linear(SMALL, NGD, steps=7, seeds=3, initial_scale=0.4, record=[0, 7])
+    run = linear_trajectory()
     solution, finite = solve(decoder_problem(SMALL)), finite_part(SMALL)
     found = measure_linear(run, solution)
     for i, seed in np.ndindex(3, 3):
@@ -43,9 +44,7 @@ def test_measures_are_those_of_their_definitions():
         relative = float(at["relative_finite_error"])
         assert relative == pytest.approx(error / np.linalg.norm(fixed))
         assert float(at["excess_loss"]) == float(run.data["excess_loss"][i, seed, -1])
-    last = train_linear(
-        SMALL, NGD, steps=7, seeds=3, initial_scale=0.4, record=[0, 7], weights="last"
-    )
+    last = train_linear(SMALL, NGD, seeds=3, seed=1, weights="last", **LINEAR)
     end = measure_linear(last, solution.W, finite)
     assert "step" not in end.dims
     for name in found:

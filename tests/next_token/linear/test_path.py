@@ -2,6 +2,7 @@ import cvxpy as cp
 import jax
 import numpy as np
 import pytest
+from runs import embedded_contexts, linear_path
 
 from attractor.corpora.linear import (
     EmbeddedContexts,
@@ -9,13 +10,12 @@ from attractor.corpora.linear import (
     finite_part,
     linear_regularization_path,
     measure_linear,
-    random_contexts,
 )
 from attractor.margin import solve
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 
-SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
+SMALL = embedded_contexts()
 
 
 def plain_slope(contexts, W):
@@ -47,7 +47,7 @@ def test_points_are_those_of_a_conic_solver():
 
 def test_gradient_points_against_the_matrix():
     """Where plain arithmetic still can tell: everything but rounding is along W."""
-    path = linear_regularization_path(SMALL, radii=[0.01, 1, 10])
+    path = linear_path()
     for i, contexts in enumerate(SMALL):
         for radius in path.steps:
             W = path.W(radius)[i, 0]

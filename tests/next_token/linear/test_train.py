@@ -4,15 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from runs import LINEAR, embedded_contexts, linear_trajectory
 
 import attractor.training.optimizers as optimizers
-from attractor.corpora.linear import EmbeddedContexts, random_contexts, train_linear
+from attractor.corpora.linear import EmbeddedContexts, train_linear
 from attractor.geometry import Spectral
 from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.support.precision import double_precision
 from attractor.training.loop import BlockTrainer
 
-SMALL = random_contexts(3, contexts=5, dimension=6, classes=4, support=2, seed=1)
+SMALL = embedded_contexts()
 NGD = optimizers.normalized_gradient_descent(0.1)
 
 
@@ -70,7 +71,7 @@ def same(one, other):
     ids=repr,
 )
 def test_steps_are_those_of_automatic_differentiation(optimizer):
-    trajectory = train_linear(SMALL, optimizer, steps=7, initial_scale=0.4, record=[0, 7])
+    trajectory = train_linear(SMALL, optimizer, **LINEAR)
     for contexts, start, found in zip(
         SMALL, trajectory.W(0)[:, 0], trajectory.W()[:, 0], strict=True
     ):
@@ -108,11 +109,11 @@ def test_normalized_steps_follow_the_closed_form_for_as_long_as_asked():
 
 
 def test_trials_are_the_same_alone_and_among_others():
-    run = train_linear(SMALL, NGD, steps=7, seeds=3, initial_scale=0.4, record=[0, 7])
-    alone = train_linear(SMALL[1:2], NGD, steps=7, seed=2, initial_scale=0.4, record=[0, 7])
+    run = linear_trajectory()
+    alone = train_linear(SMALL[1:2], NGD, seed=2, **LINEAR)
     chosen = run.data.sel(instance=[1], seed=[2])
     assert same(alone.data, chosen)
-    bare = train_linear(SMALL[1], NGD, steps=7, seed=2, initial_scale=0.4, record=[0, 7])
+    bare = train_linear(SMALL[1], NGD, seed=2, **LINEAR)
     assert same(bare.data, chosen) and bare.contexts.instances is None
     starts = run.W(0).reshape(9, -1)
     assert len(np.unique(starts[:, 0])) == 9

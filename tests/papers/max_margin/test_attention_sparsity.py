@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attractor.papers.max_margin.figures.attention_sparsity import DIMENSIONS, SPARSITY
-from attractor.plots.style.look import style
+from attractor.plots.design.look import style
 
 COUNT, STEPS = 6, 5
 

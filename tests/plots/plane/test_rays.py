@@ -5,7 +5,7 @@ from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 
 from attractor import InvalidInputError, plots
-from attractor.plots.style.roles import tint
+from attractor.plots.design.roles import tint
 
 angles = st.floats(-np.pi, np.pi)
 

@@ -4,7 +4,7 @@ from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 
 from attractor import InvalidInputError, plots
-from attractor.plots.style.roles import SEQUENCES
+from attractor.plots.design.roles import SEQUENCES
 
 KEYS = np.array([[[1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]], [[2.0, -1.0], [0.5, 0.5], [3.0, 1.0]]])
 

@@ -2,8 +2,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from hypothesis.extra.numpy import arrays
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 from matplotlib.figure import Figure
@@ -120,21 +118,3 @@ def test_the_same_heads_are_written_to_vector_files(axes, tmp_path):
 def test_steps_that_do_not_fit_are_refused(axes, options, argument):
     with pytest.raises(InvalidInputError, match=argument):
         plots.trajectory(axes, LINE, "train_W", **options)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    arrays(float, (4, 2), elements=st.floats(-1e6, 1e6)),
-    st.floats(1e-3, 1e3),
-)
-def test_logarithmic_radii_keep_directions_and_order(points, unit):
-    moved = plots.log_radius(points, unit)
-    before, after = np.hypot(*points.T), np.hypot(*moved.T)
-    np.testing.assert_allclose(after, unit * np.log1p(before / unit), rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(moved * before[:, None], points * after[:, None], rtol=1e-9)
-
-
-@pytest.mark.parametrize("unit", [0.0, -1.0, np.nan, np.inf])
-def test_logarithmic_radii_need_a_length(unit):
-    with pytest.raises(InvalidInputError, match="unit"):
-        plots.log_radius(LINE, unit)

@@ -4,7 +4,7 @@ import pytest
 from attractor.prompts import AttentionHead, Empirical, Gaussian, Rademacher, output_error
 from attractor.prompts.finite_length import error_of_output
 from attractor.prompts.length import prompt_length, required_length
-from attractor.prompts.length.words import judgment, sentences, table, token_count
+from attractor.prompts.length.words import facts, table, token_count
 from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(5)
@@ -39,7 +39,7 @@ def test_lengths_and_errors_of_every_query_are_exact(found):
     np.testing.assert_array_equal(found.errors, [0.2, 0.05])
     np.testing.assert_allclose(found.required, required_length(s[:, None], [0.2, 0.05]), rtol=1e-9)
     along = np.sqrt(output_error(s[:, None], [30, 3000])) / s[:, None]
-    np.testing.assert_allclose(found.error, along, rtol=1e-5)
+    np.testing.assert_allclose(found.errors_at(found.lengths)[0], along, rtol=1e-5)
 
 
 def test_errors_of_the_whole_output_are_exact(found):
@@ -47,7 +47,7 @@ def test_errors_of_the_whole_output_are_exact(found):
     norm = np.linalg.norm(limit, axis=-1)
     given = (TOKENS.covariance, HEAD.score_matrix, HEAD.value_matrix, QUERIES)
     error = np.sqrt(error_of_output(*given, 3000)) / norm
-    np.testing.assert_allclose(found.output_error[:, 1], error, rtol=1e-5)
+    np.testing.assert_allclose(found.errors_at(3000)[1][:, 0], error, rtol=1e-5)
     reached = found.required_for_output[:, 0]
     inside = (reached > 1) & np.isfinite(reached)
     assert inside.sum() > 3
@@ -75,17 +75,12 @@ def test_queries_are_those_of_the_tokens_where_none_are_given():
     np.testing.assert_array_equal(first.required, same.required)
     assert (first.queries != other.queries).any() and first.queries.shape == (20, 3)
     assert first.horizon == pytest.approx(0.5)
-    assert first.exponent == 1
     assert prompt_length(head, Empirical(np.eye(8)[:, :3])).queries.shape == (8, 3)
 
 
-def test_lengths_are_judged_in_words():
-    for s, words in ((1, "short"), (2, "long"), (3, "very long"), (4, "never in practice")):
-        length = required_length(s, 0.1)
-        assert judgment(float(length)) == words
-        found = in_one_dimension([s, -s], errors=[0.1])
-        assert token_count(float(length)) in repr(found)
-        assert f"{token_count(float(length))} tokens ({words})" in sentences(found, 0.1)[0]
+def test_lengths_are_rounded_up():
+    length = token_count(float(required_length(2, 0.1)))
+    assert f"{length} / {length}" in repr(in_one_dimension([2, -2], errors=[0.1]))
     assert [token_count(length) for length in (1, 523.53, 3103.4, 447933, 4.53e8, np.inf)] == [
         "1", "530", "3,200", "450,000", "4.6e8", "over 1e12",
     ]  # fmt: skip
@@ -94,7 +89,8 @@ def test_lengths_are_judged_in_words():
 def test_scores_of_extreme_queries():
     found = in_one_dimension([0, 0.02, 1, 1, 1, 40], errors=[0.1], lengths=[1000])
     assert found.required[[0, 5]].tolist() == [[np.inf], [np.inf]]
-    assert np.isinf(found.error[0, 0]) and np.isnan(found.error[5, 0])
+    along, _ = found.errors_at(1000)
+    assert np.isinf(along[0, 0]) and np.isnan(along[5, 0])
     tokens = found.summary()["required"][0]["tokens"]
     assert tokens["0.95"] is None and tokens["0.5"] is not None
 
@@ -103,14 +99,14 @@ def test_a_head_whose_scores_do_not_vary():
     found = prompt_length(AttentionHead(np.zeros((3, 3)), np.eye(3)), TOKENS, drawn_queries=4)
     assert found.horizon == 0 and np.isinf(found.required).all()
     assert np.isfinite(found.required_for_output).all()
-    (said,) = sentences(found, 0.1)
-    assert "do not vary" in said and "over 1e12 / over 1e12" in repr(found)
+    assert "do not vary" in repr(found) and "over 1e12 / over 1e12" in repr(found)
 
 
 def test_no_length_reaches_an_error_below_the_defect():
     found = prompt_length(ONE, Rademacher(1), np.array([[0.1], [1.0], [2.0]]), errors=(0.3, 0.1))
     np.testing.assert_allclose(found.out_of_reach, [1 / 3, 2 / 3])
-    assert any("no prompt is long enough" in sentence for sentence in sentences(found, 0.1))
+    said = "33.3 %, 66.7 % of queries for 30 %, 10 %"
+    assert dict(facts(found))["out of reach"] == said
 
 
 def test_everything_is_there_as_labeled_arrays_and_tables(found):
@@ -118,7 +114,7 @@ def test_everything_is_there_as_labeled_arrays_and_tables(found):
     np.testing.assert_array_equal(data["required_length"].sel(wanted=0.05), found.required[:, 1])
     middle = np.median(found.errors_at(data["length"])[0], axis=0)
     np.testing.assert_array_equal(data["error"].sel(quantile=0.5), middle)
-    assert data["defect_resolved"].all() and float(data["horizon"]) == found.horizon
+    assert float(data["horizon"]) == found.horizon
     assert "<table" in found._repr_html_()
     assert str(found).splitlines()[0] == "How long a prompt must be"
     told = found.summary()

@@ -132,7 +132,7 @@ def test_a_result_says_what_prompts_of_the_law_need(law, found):
     assert numbers["queries"] == found.law_errors.query.tolist()
     assert [one["error"] for one in numbers["required"]] == [0.5, 0.1, 0.02]
     assert numbers["at"][1]["error"]["0.5"] > numbers["at"][2]["error"]["0.5"] > 0
-    assert "exact, for 4 of the queries" in repr(found) and type(law).__name__ in repr(found)
+    assert "limit, for 4 queries" in repr(found) and type(law).__name__ in repr(found)
     data = found.to_xarray()
     assert data["law_required_length"].dims == ("chosen", "wanted")
     assert data["law_output_error"].dims == ("quantile", "length")

@@ -9,7 +9,7 @@ from attractor.maps.sweeps.experiments import train_and_verify
 from attractor.maps.sweeps.experiments.flow_and_verify import flow_and_verify, run
 from attractor.support.errors import InvalidInputError
 
-SIZE = {"n": 3, "T": 4, "d": 4}
+SIZE = {"n": 3, "T": 4, "d": 5}
 INSTANCES = np.array([2, 5, 6])
 SEEDS = range(3, 5)
 TIMES = [2.0, 5.0, 20.0]
@@ -22,7 +22,7 @@ def followed():
 
 @pytest.mark.long
 def test_measures_are_those_of_the_flow_at_each_time(followed):
-    tokens, head = at.datasets.unit_tokens(3, 4, 4, seeds=INSTANCES.tolist())
+    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=INSTANCES.tolist())
     flow = at.gradient_flow(tokens, head, log_time=20.0, record=TIMES, seeds=2, seed=3, initial=6.0,
                             weights="all")  # fmt: skip
     verdict = at.verify(flow, selection="reached at step").data

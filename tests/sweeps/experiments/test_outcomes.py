@@ -16,7 +16,7 @@ LOST = (TrialStatus.DIVERGED, TrialStatus.OUT_OF_STEPS)
 @pytest.fixture(scope="module")
 def trained():
     """Selections move from those of a large start to others; of two data sets, from two seeds."""
-    tokens, head = at.datasets.unit_tokens(3, 4, 4, seeds=[2, 5])
+    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=[2, 5])
     return at.train(
         tokens, head, at.normalized_gradient_descent(0.2), steps=300, seeds=2, initial=8.0,
         record=[0, *STEPS], weights="all",

@@ -15,14 +15,14 @@ from attractor.maps.sweeps.experiments.train_and_verify import (
 from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.training.optimizers.registry import registered_optimizers
 
-SIZE = {"n": 3, "T": 4, "d": 4}
+SIZE = {"n": 3, "T": 4, "d": 5}
 INSTANCES = np.array([2, 5, 6])
 SEEDS = range(3, 5)
 
 
 def plain(optimizer, steps, *, initial=None, geometry=None, **settings):
     """Train, and verify at the end."""
-    tokens, head = at.datasets.unit_tokens(3, 4, 4, seeds=INSTANCES.tolist())
+    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=INSTANCES.tolist())
     trained = at.train(
         tokens, head, optimizer, steps=steps, seeds=2, seed=3, record=[steps], initial=initial,
         **settings,
@@ -85,7 +85,7 @@ def test_a_norm_that_is_named_is_solved_and_measured_in():
     trained, verdict = plain(at.adam(0.1), 60, geometry="l_inf")
     assert np.array_equal(found["margin_ratio"], verdict.data["margin_ratio"].isel(step=-1))
     W = trained.data["W"].transpose("instance", "seed", ..., "row", "column").to_numpy()
-    W = W.reshape(3, 2, -1, 4, 4)[:, :, -1]
+    W = W.reshape(3, 2, -1, 5, 5)[:, :, -1]
     assert np.array_equal(found["norm"], np.abs(W).max((-1, -2)))
 
 
@@ -268,7 +268,7 @@ def test_settings_are_checked_when_the_experiment_is_made(settings, argument):
 
 def test_queries_may_be_first_tokens():
     found = run({"data": "first_token_queries"}, INSTANCES, SEEDS, steps=20, **SIZE)
-    tokens, head = at.datasets.unit_tokens(3, 4, 4, seeds=INSTANCES.tolist())
+    tokens, head = at.datasets.unit_tokens(3, 4, 5, seeds=INSTANCES.tolist())
     own = at.Tokens.self_attention(tokens.keys, tokens.labels)
     own = at.Tokens(own.keys, own.queries, own.labels, instance_numbers=INSTANCES)
     rule = at.normalized_gradient_descent(0.1)

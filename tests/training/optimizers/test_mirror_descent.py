@@ -112,7 +112,7 @@ def test_the_identity_of_mirror_descent(p, unit_tokens):
         return *optimizer.step(G, memory, W), G.mantissa * jnp.exp(G.log_scale)
 
     rng = np.random.default_rng(2)
-    W, U = jnp.asarray(rng.uniform(-0.3, 0.3, (10, 10))), rng.uniform(-0.3, 0.3, (10, 10))
+    W, U = jnp.asarray(rng.uniform(-0.3, 0.3, (5, 5))), rng.uniform(-0.3, 0.3, (5, 5))
 
     def divergence(A, B):
         image = np.sign(B) * np.abs(B) ** (p - 1)

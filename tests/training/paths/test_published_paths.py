@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     "parameterization", ("W", "KQ", KeyQuery(2), KeyQuery(1), "p", "(v, p)", "(v, W)"), ids=repr
 )
-def test_paths_to_radius_ten_thousand_are_stationary_and_fall(parameterization, unit_tokens):
-    run = regularization_path(*unit_tokens(3), parameterization=parameterization)
+def test_paths_to_radius_ten_thousand_are_stationary_and_fall(parameterization, published_tokens):
+    run = regularization_path(*published_tokens(3), parameterization=parameterization)
     assert (run.data["optimality"] < 1e-9).all()
     objective = run.data["log_loss" if "log_loss" in run.data else "log_excess"]
     # Problems of a prompt vector have finite minima here: there the excess stays as it is.

@@ -100,8 +100,7 @@ def lengths() -> Results:
         "prompt-length",
         lambda: of(
             prompts.prompt_length(head, law, POINTS),
-            "required required_for_output exponent horizon out_of_reach output_error "
-            "score_deviation curves",
+            "required required_for_output horizon out_of_reach score_deviation curves",
         ),
     )
     yield "defect", lambda: prompts.non_gaussian_defect(head, laws()["uniform"], POINTS)

@@ -42,15 +42,12 @@ def demo(
         results = [_run(n, seed, current) for n in SIZES]
         provenance = report_provenance("demo", {"seed": seed}, seeds=[seed])
         summary, numbers = write_digits_report(out, results, provenance)
-        shown = plain_table(
-            f"Digits {DIGITS[0]} and {DIGITS[1]}, {DATA_SETS} data sets of each size, {STEPS:,} "
-            f"steps of length {LEARNING_RATE:g}"
-        )
+        shown = plain_table(caption=numbers.caption, caption_justify="left")
         for name in numbers.header:
             shown.add_column(name, justify="right", vertical="bottom")
         for row in numbers.rows:
             shown.add_row(*map(str, row))  # which holds no links
-        current.say(shown, *(f"* {finding}" for finding in summary["findings"]))
+        current.say(shown, *summary["findings"])
         current.wrote("report", out / REPORT, **summary)
 
 
@@ -60,24 +57,16 @@ def _run(n: int, seed: int, current: Session) -> SizeResult:
     from attractor.datasets import digit_patches
     from attractor.datasets.digits_page import SizeResult
     from attractor.geometry import Frobenius
-    from attractor.margin import MarginProblem, Solution, solve
+    from attractor.margin import MarginProblem, solve
     from attractor.margin.selection import optimal_tokens
     from attractor.training import normalized_gradient_descent, train
 
     drawn = digit_patches(n, DATA_SETS, digits=DIGITS, seed=seed)
     selection = optimal_tokens(drawn.tokens, drawn.head)
     problem = MarginProblem.from_selection(drawn.tokens, selection, ties="equal")
-    prediction = solve(problem, Frobenius())
-    assert isinstance(prediction, Solution)
-    trajectory = train(
-        drawn.tokens,
-        drawn.head,
-        normalized_gradient_descent(LEARNING_RATE),
-        steps=STEPS,
-        seed=seed,
-        progress=current.progress,
-    )
-    return SizeResult(drawn, prediction, verify(trajectory))
+    optimizer, progress = normalized_gradient_descent(LEARNING_RATE), current.progress
+    run = train(drawn.tokens, drawn.head, optimizer, steps=STEPS, seed=seed, progress=progress)
+    return SizeResult(drawn, solve(problem, Frobenius()), verify(run))
 
 
 COMMAND = Command(

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from attractor.corpora.linear.problem import (
         decoder_problem as decoder_problem,
         finite_part as finite_part,
-        finite_problem as finite_problem,
     )
     from attractor.corpora.linear.train import (
         LinearTraining as LinearTraining,

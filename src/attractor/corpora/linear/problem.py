@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from attractor.corpora.linear._support_space import anchors, support_space
 from attractor.corpora.linear.contexts import EmbeddedContexts
@@ -29,26 +29,26 @@ def decoder_problem(contexts: EmbeddedContexts) -> MarginProblem:
     2402.18551), NTP-SVM.
     """
     check_kinds(contexts=(contexts, EmbeddedContexts))
-    bounds = 1.0 - _others(contexts, contexts.support)
-    return _problem(contexts, bounds, np.array(True))
+    equal = _others(contexts, contexts.support)
+    m, V = contexts.count, contexts.classes
+    best, token = anchors(contexts)[..., None], _others(contexts, _numbers(contexts))
+    unit = np.eye(V)
+    lead = best.shape[:-2]
+    slots = (*lead, m * (V - 1))
 
+    def slot(array: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(array, (*lead, m, V - 1)).reshape(slots)
 
-def finite_problem(contexts: EmbeddedContexts) -> MarginProblem:
-    """The equalities that fix the odds of tokens that follow the same context.
-
-        min ||W||  subject to  (e_z - e_z')^T W h_j = log(p_jz / p_jz')   for z, z' in S_j.
-
-    Args:
-        contexts: The data sets.
-
-    Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
-    2402.18551), compatible data.
-    """
-    check_kinds(contexts=(contexts, EmbeddedContexts))
-    logs = np.log(np.where(contexts.support, contexts.probabilities, 1.0))
-    most = np.take_along_axis(logs, anchors(contexts)[..., None], axis=-1)
-    odds = np.where(contexts.support, most - logs, 0)
-    return _problem(contexts, _others(contexts, odds), _others(contexts, contexts.support))
+    return MarginProblem(
+        unit[slot(best)] - unit[slot(token)],
+        np.repeat(contexts.embeddings, V - 1, axis=-2),
+        slot(1.0 - equal),
+        slot(equal),
+        sequence=slot(np.arange(m)[:, None]),
+        query=0,
+        token=slot(token),
+        matrix="decoder",
+    )
 
 
 def finite_part(contexts: EmbeddedContexts) -> Float[np.ndarray, "*instances V d"]:
@@ -71,32 +71,6 @@ def finite_part(contexts: EmbeddedContexts) -> Float[np.ndarray, "*instances V d
     """
     check_kinds(contexts=(contexts, EmbeddedContexts))
     return support_space(contexts).solution
-
-
-def _problem(
-    contexts: EmbeddedContexts, bounds: Float[np.ndarray, "..."], present: Bool[np.ndarray, "..."]
-) -> MarginProblem:
-    """The anchor of a context less every other token; equalities for those in the support."""
-    m, V = contexts.count, contexts.classes
-    best, token = anchors(contexts)[..., None], _others(contexts, _numbers(contexts))
-    unit = np.eye(V)
-    lead = best.shape[:-2]
-    slots = (*lead, m * (V - 1))
-
-    def slot(array: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(array, (*lead, m, V - 1)).reshape(slots)
-
-    return MarginProblem(
-        unit[slot(best)] - unit[slot(token)],
-        np.repeat(contexts.embeddings, V - 1, axis=-2),
-        slot(bounds),
-        slot(_others(contexts, contexts.support)),
-        slot(present),
-        sequence=slot(np.arange(m)[:, None]),
-        query=0,
-        token=slot(token),
-        matrix="decoder",
-    )
 
 
 def _numbers(contexts: EmbeddedContexts) -> Int[np.ndarray, "*instances m V"]:

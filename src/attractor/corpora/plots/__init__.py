@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attractor.plots.style.arguments import with_checked_arguments
+from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.corpora.plots.collocation import collocation_figure as collocation_figure
     from attractor.corpora.plots.corpus import (
-        assumption_bars as assumption_bars,
         assumptions_figure as assumptions_figure,
         class_map as class_map,
         class_map_figure as class_map_figure,

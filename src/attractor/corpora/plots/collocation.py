@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from attractor.corpora.plots.layers import FONT, box_width, short
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import tint
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import tint
 
 if TYPE_CHECKING:
     from attractor.corpora import Collocation

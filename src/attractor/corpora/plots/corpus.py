@@ -12,9 +12,9 @@ from matplotlib.patches import Patch
 
 from attractor.corpora import AssumptionCheck, PartialOrders, TokenClass
 from attractor.corpora.plots.layers import short, text_width
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import ROLES
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import ROLES
 
 MOST_TOKENS = 40
 """The largest vocabulary whose names can be read along both axes."""
@@ -73,7 +73,7 @@ def class_map_figure(orders: PartialOrders) -> Figure:
     return figure
 
 
-def assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
+def _assumption_bars(axes: Axes, checks: Sequence[AssumptionCheck]) -> None:
     """Draws the share of samples in the way of each assumption, from the first one down.
 
     Args:
@@ -108,5 +108,5 @@ def assumptions_figure(checks: Sequence[AssumptionCheck], *, width: float = PAGE
         width: Of the figure, in inches.
     """
     figure = Figure(figsize=(width, 0.55 + 0.22 * len(checks)))
-    assumption_bars(figure.subplots(), checks)
+    _assumption_bars(figure.subplots(), checks)
     return figure

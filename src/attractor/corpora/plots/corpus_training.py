@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.roles import line_style
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.roles import line_style
 from attractor.results import axis_of
 
 _SHOWN = 1e-17

@@ -11,7 +11,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.textpath import TextPath
 
-from attractor.plots.style.look import COLORS
+from attractor.plots.design.look import COLORS
 
 FONT = 6.5
 """Size of the words, in points."""

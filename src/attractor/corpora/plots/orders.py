@@ -16,9 +16,9 @@ from scipy.sparse.csgraph import connected_components
 
 from attractor.corpora import PartialOrders, QueryGraphs, TokenClass
 from attractor.corpora.plots.layers import Box, Node, arrow, draw_nodes, layout, row_width, short
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import ROLES, tint
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import ROLES, tint
 from attractor.support.errors import InvalidInputError
 
 MOST_QUERIES = 6

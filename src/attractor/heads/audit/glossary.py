@@ -18,7 +18,7 @@ from attractor.heads.audit.columns import (
 from attractor.heads.audit.result import Learnable, Margin, Prompt
 from attractor.heads.captured.captured import CaptureStatus
 from attractor.heads.captured.word import Word
-from attractor.heads.checkpoints.checkpoint_result import Direction, Size
+from attractor.heads.checkpoints.checkpoint_result import Direction
 from attractor.heads.checkpoints.checkpoint_words import MOVEMENTS
 from attractor.heads.statistics.nulls import Null
 
@@ -85,7 +85,6 @@ def glossary(
         found["The positive control"] = _columns(control_columns(["of a norm"]))
     if checkpoints:
         found["Which way heads move"] = [
-            *_words(Size),
             *_words(Direction),
             *_columns(MOVEMENTS),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from attractor.heads.captured.chosen import chosen_heads, heads_of
 from attractor.heads.checkpoints.checkpoint_result import VARIABLES, CheckpointAudit
 from attractor.heads.checkpoints.checkpoint_words import PLACE
 from attractor.heads.checkpoints.movement import GAP, Direction, movements
-from attractor.heads.statistics.multiple import check_draws, randomization_p, together
+from attractor.heads.statistics.multiple import check_draws, together
 from attractor.support.blas import single_blas_thread
 from attractor.support.checks import check_flag, check_items
 from attractor.support.errors import InvalidInputError
@@ -29,14 +30,13 @@ if TYPE_CHECKING:
 
 _AXES = {"gap": ["norm"], "cosine": ["norm"], "cosine_null": ["draw"]}
 """Axes of variables beside checkpoint, layer and head."""
-_EMPTY = {"size": "", "direction": ""}
+_EMPTY = {"direction": ""}
 _SAME_TEXTS = "Capture the same layers of each, with the same texts, tokenizer and seed"
 
 
 def audit_checkpoints(
     checkpoints: Sequence[Captured],
     *,
-    names: Sequence[str] | None = None,
     draws: int = 99,
     alpha: float = 0.05,
     layers: Sequence[int] | None = None,
@@ -50,7 +50,7 @@ def audit_checkpoints(
 
     In hidden space a head is the matrix ``W = K^T [Q, b]`` of ``CapturedLayer.projections``. For
     each checkpoint with ``V`` in its place, in this order: ``|W| / |V|`` and the cosine of the
-    change ``W - V`` with ``V`` (a head that ``grows in place`` saturates, one that ``shrinks`` is
+    change ``W - V`` with ``V`` (a head that grows along itself saturates, one that shrinks is
     decayed), whether queries still select the same tokens and how sharply; and the cosine of the
     rest of the change, orthogonal to ``V``, with the certified margin solution of what the last
     checkpoint selects: ``toward`` or ``away``, if that cosine is beyond those of heads whose
@@ -62,7 +62,6 @@ def audit_checkpoints(
     Args:
         checkpoints: The same texts and queries as each checkpoint sees them, from the first to the
             last: of ``attractor.heads.capture_heads`` with the same texts and the same seed.
-        names: A name for each; None for its number.
         draws: Draws of the null; fixed beforehand, as no p-value is below ``1 / (draws + 1)``.
         alpha: Level of the tests, for all heads and checkpoints together.
         layers: Layers to ask about; None for all.
@@ -85,7 +84,6 @@ def audit_checkpoints(
     norms, seed = check_norms(norms, 1), check_seed("seed", seed)
     check_flag("progress", progress)
     *before, last = captured
-    named = _names(names, len(captured))
     for place, one in enumerate(before):
         _refuse(place, _other_queries(one, last), _SAME_TEXTS)
     chosen = chosen_heads(last, layers, heads)
@@ -101,16 +99,8 @@ def audit_checkpoints(
             for place, one in enumerate(starts):
                 _refuse(place, _other_shapes(number, one, end), "Give checkpoints of one model")
             mine = heads_of(number, end, chosen)
-
-            def ask(
-                head: int,
-                number: int = number,
-                end: CapturedLayer = end,
-                starts: list[CapturedLayer] = starts,
-            ) -> list[Found]:
-                key = (seed, number, head)
-                return movements(starts, end, head, norms=norms, draws=draws, key=key)
-
+            key = (seed, number)
+            ask = functools.partial(movements, starts, end, norms=norms, draws=draws, key=key)
             todo = []
             for head in mine:
                 pairs = zip(_kept_as(number, head, starts), starts, strict=True)
@@ -127,26 +117,13 @@ def audit_checkpoints(
                     for name, one, part in zip(kept_as, starts, answer, strict=True):
                         finished.write(name, [one, end], head, part)
                     advance(1 / len(mine))
-    settings = {"draws": draws, "alpha": alpha, "seed": seed, "last": named[-1]}
-    return CheckpointAudit(_judged(_assembled(found, named[:-1], norms, settings)))
+    settings = {"draws": draws, "alpha": alpha, "seed": seed, "last": str(len(before))}
+    return CheckpointAudit(_judged(_assembled(found, len(before), norms, settings)))
 
 
 def _kept_as(number: int, head: int, starts: Sequence[CapturedLayer]) -> list[str]:
     """The names of the answers of a head in a store, one for each earlier checkpoint."""
     return [f"moved_{number}_{head}_from_{place}" for place in range(len(starts))]
-
-
-def _names(names: Sequence[str] | None, count: int) -> list[str]:
-    if names is None:
-        return [str(number) for number in range(count)]
-    found = check_items("names", names, str)
-    if len(found) != count or len(set(found)) < count:
-        raise InvalidInputError(
-            "names",
-            f"{len(set(found))} different names for {count} checkpoints",
-            "Give each a name of its own",
-        )
-    return found
 
 
 def _refuse(place: int, differences: Iterator[str], remedy: str) -> None:
@@ -187,7 +164,7 @@ def _other_shapes(number: int, one: CapturedLayer, last: CapturedLayer) -> Itera
 
 def _assembled(
     found: Mapping[tuple[int, int], list[Found]],
-    names: Sequence[str],
+    count: int,
     norms: Sequence[str],
     settings: dict[str, Any],
 ) -> xr.Dataset:
@@ -200,28 +177,28 @@ def _assembled(
         for (layer, head), every in found.items()
         for place, one in enumerate(every)
     }
-    places = {"checkpoint": list(names), "layer": layers, "head": heads}
+    places = {"checkpoint": [*map(str, range(count))], "layer": layers, "head": heads}
     sizes = {"norm": len(norms), "draw": settings["draws"]}
     variables = labeled(by_place, places, VARIABLES, axes=_AXES, sizes=sizes, empty=_EMPTY)
     return xr.Dataset(variables, coords={**places, "norm": list(norms)}, attrs=settings)
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset:
-    """Adds p-values, for each head and for all together, and the verdicts that rest on them."""
+    """Adds p-values, for all heads together, and the verdicts that rest on them."""
     if "cosine" not in data:
         return data
     cosine = data["cosine"].to_numpy()[..., 0]
     known = np.isfinite(cosine)
     statistic = np.concatenate([cosine[..., None], data["cosine_null"].to_numpy()], -1)[known]
     above = statistic - statistic.mean(-1, keepdims=True)
-    p, p_together = (np.full(known.shape, np.nan) for _ in range(2))
-    p[known], p_together[known] = randomization_p(np.abs(above)), together(np.abs(above))
+    p_together = np.full(known.shape, np.nan)
+    p_together[known] = together(np.abs(above))
     verdicts = data["direction"].to_numpy().astype(object)
     words = np.where(above[:, 0] > 0, Direction.TOWARD.value, Direction.AWAY.value)
     words = np.where(p_together[known] <= data.attrs["alpha"], words, Direction.ELSEWHERE.value)
     gaps = np.maximum(data["gap"].to_numpy().max(-1), data["gap_null"].to_numpy())[known]
     verdicts[known] = np.where(gaps <= GAP, words, Direction.OPEN.value)
-    named = {"p": p, "p_together": p_together, "direction": verdicts.astype(str)}
+    named = {"p_together": p_together, "direction": verdicts.astype(str)}
     return data.assign(
         {name: (PLACE, array, {"long_name": VARIABLES[name]}) for name, array in named.items()}
     )

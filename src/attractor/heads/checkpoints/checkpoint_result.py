@@ -6,8 +6,6 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from attractor.heads.audit.result import MOST_ROWS, print_table
 from attractor.heads.captured.word import Word
 from attractor.results import Plotted, Printed, load_data, save_data
@@ -20,10 +18,8 @@ KIND = "audit of checkpoints"
 """The kind of a file of one."""
 
 VARIABLES = {
-    "size": "whether the matrix of the head grew or shrank, in words",
     "norm_ratio": "Frobenius norm of the last matrix over that of the checkpoint's",
     "radial_cosine": "cosine of the change with the checkpoint's matrix; its square is the share",
-    "turn": "sine of the angle between both matrices",
     "agreement": "share of queries that attend most to the same token at both",
     "top_probability_before": "largest attention on one token at the checkpoint; median",
     "top_probability_after": "the same at the last one",
@@ -34,27 +30,10 @@ VARIABLES = {
     "gap_null": "the largest of the draws",
     "cosine": "cosine of the tangential change with that of the solution that it can go along",
     "cosine_null": "cosine of every draw: both turned alike, with selections of its own",
-    "p": "share of draws, the head among them, with a cosine as far from the mean of all",
-    "p_together": "the same of the largest deviation of all heads and checkpoints: family-wise",
+    "p_together": "share of draws, the head among them, with a cosine as far from the mean of all, "
+    "the largest of all heads and checkpoints in each: family-wise",
 }
 """What is known of heads, and what each means; some is not known of every head."""
-
-
-class Size(Word):
-    """Whether a matrix grew or shrank; in place, if most of the change was along itself."""
-
-    GROWS_IN_PLACE = (
-        "grows in place",
-        "its norm became larger, and most of the change is along itself: attention sharpens",
-    )
-    GROWS = "grows", "its norm became larger, and most of the change is a turn"
-    SHRINKS_IN_PLACE = (
-        "shrinks in place",
-        "its norm became smaller, and most of the change is along itself, as under weight decay",
-    )
-    SHRINKS = "shrinks", "its norm became smaller, and most of the change is a turn"
-    UNCHANGED = "unchanged", "no change but what may be rounding"
-    NOT_ASKED = "not asked", "no matrix of hidden states stands for the head"
 
 
 class Direction(Word):
@@ -85,13 +64,6 @@ class CheckpointAudit(Plotted, Printed):
     _plots = "attractor.heads.plots"
 
     data: xr.Dataset
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many heads go in each direction, from all checkpoints together."""
-        words = [word.partition(":")[0] for word in self.data["direction"].to_numpy().flat if word]
-        names, counts = np.unique(words, return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a NetCDF file.

@@ -70,21 +70,18 @@ def by_direction(found: list[Head]) -> list[Head]:
 
 
 def movement_sentences(data: xr.Dataset) -> list[str]:
-    """The findings, a sentence for each checkpoint: sizes and directions.
+    """The findings, a sentence for each checkpoint: directions.
 
     Args:
         data: The arrays of an audit of checkpoints.
     """
     lines, found = [], movements_of(data)
     for checkpoint in data["checkpoint"].to_numpy().tolist():
-        here = [one for one in found if one["checkpoint"] == checkpoint]
-        sizes, directions = (
-            counted(Counter(one[name].partition(":")[0] for one in here))
-            for name in ("size", "direction")
-        )
+        here = [one["direction"] for one in found if one["checkpoint"] == checkpoint]
+        directions = counted(Counter(word.partition(":")[0] for word in here))
         lines.append(
-            f"From {checkpoint} to {data.attrs['last']}, sizes of {len(here):,} heads: {sizes}; "
-            "directions, seen from the margin solutions of what they select, beside "
+            f"From {checkpoint} to {data.attrs['last']}, directions of {len(here):,} heads, seen "
+            "from the margin solutions of what they select, beside "
             f"{data.attrs['draws']:,} draws of turned heads ({percent(data.attrs['alpha'])} for "
             f"all together): {directions}."
         )
@@ -94,14 +91,18 @@ def movement_sentences(data: xr.Dataset) -> list[str]:
 MOVEMENTS = (
     Column("from", "the earlier checkpoint", lambda one: one["checkpoint"]),
     HEAD,
-    Column("size", "whether the head grew or shrank, in a word", lambda one: one["size"]),
     Column(
         "norm ratio",
         "Frobenius norm of the matrix of the head over that at the earlier checkpoint",
         lambda one: _two(one.get("norm_ratio")),
     ),
     Column(
-        "same selection",
+        "in place",
+        "cosine of the change with the earlier matrix; beyond .71 most of the change is along it",
+        lambda one: _two(one.get("radial_cosine")),
+    ),
+    Column(
+        "agreement",
         "share of queries that attend most to the same token at both",
         lambda one: _two(one.get("agreement")),
     ),
@@ -117,9 +118,10 @@ MOVEMENTS = (
         lambda one: " / ".join(map(_two, (one.get("cosine") or {}).values())) or "-",
     ),
     Column(
-        "of draws",
-        "smallest and largest such cosine of heads turned at random",
-        lambda one: _draws(one.get("cosine_null") or {}),
+        "from draws",
+        "how far that cosine is from the mean of heads turned at random, in their standard "
+        "deviations",
+        lambda one: _two(one["deviations_from_draws"]),
     ),
     Column(
         "together",
@@ -138,11 +140,6 @@ def movement_table(found: list[Head]) -> Table:
         found: What ``movements_of`` returns.
     """
     return written(MOVEMENTS, found)
-
-
-def _draws(draws: dict[str, float | None]) -> str:
-    low, high = draws.get("smallest"), draws.get("largest")
-    return "-" if low is None else f"{_two(low)} to {_two(high)}"
 
 
 def _two(value: float | None) -> str:

@@ -18,7 +18,7 @@ from attractor.heads.audit.margin_solution import (
     solved,
 )
 from attractor.heads.captured.captured import CapturedLayer, CaptureStatus
-from attractor.heads.checkpoints.checkpoint_result import Direction, Size
+from attractor.heads.checkpoints.checkpoint_result import Direction
 from attractor.margin import Solution
 from attractor.support.randomness import generator
 
@@ -109,7 +109,7 @@ def movements(
     *,
     norms: Sequence[str],
     draws: int,
-    key: tuple[int, int, int],
+    key: tuple[int, int],
 ) -> list[dict[str, Any]]:
     r"""The variables of question five: how a head moved from each checkpoint to the last.
 
@@ -131,7 +131,7 @@ def movements(
         head: The number of the head.
         norms: Norms of margin solutions; draws are compared in the first.
         draws: Draws of the null.
-        key: Seed, layer and head, which name the draws.
+        key: Seed and layer, which name the draws, with the head.
 
     Returns:
         The variables for each checkpoint before the last.
@@ -147,7 +147,7 @@ def movements(
             sizes, why = _size(Factors.of(one, head), Factors.of(last, head))
             answer |= sizes
         if why is None and end is not None:
-            answer |= end.reached_from(one, draws, key)
+            answer |= end.reached_from(one, draws, (*key, head))
         else:
             answer["direction"] = f"{Direction.NOT_ASKED}: {why or 'nothing to choose among'}"
         found.append(answer)
@@ -225,14 +225,13 @@ def _unknown(layer: CapturedLayer, head: int) -> str | None:
 def _of_attention(first: CapturedLayer, last: CapturedLayer, head: int) -> dict[str, Any]:
     """What the attention of both checkpoints says, whatever it comes from."""
     if CaptureStatus.NOT_SUPPORTED in (first.status[head], last.status[head]):
-        return {"size": Size.NOT_ASKED.value}
+        return {}
     choosing = last.allowed.sum(-1) > 1
     seen = [one.attention[choosing, head] for one in (first, last)]
     before, after = (np.where(last.allowed[choosing], one, 0.0) for one in seen)
     same = before.argmax(-1) == after.argmax(-1)
     tops = [float(np.median(one.max(-1))) if len(one) else np.nan for one in (before, after)]
     return {
-        "size": Size.NOT_ASKED.value,
         "agreement": float(same.mean()) if len(same) else np.nan,
         "top_probability_before": tops[0],
         "top_probability_after": tops[1],
@@ -246,17 +245,12 @@ def _size(first: Factors, last: Factors) -> tuple[dict[str, Any], str | None]:
         return {}, "a matrix is zero"
     ratio = float(np.sqrt(ww / vv))
     turn = float(np.sqrt(max(0.0, 1 - wv**2 / (ww * vv))))
-    found = {"norm_ratio": ratio, "turn": turn}
     change = ww - 2 * wv + vv
     if change <= _LEAST**2 * ww:
-        return found | {"size": Size.UNCHANGED.value}, "nothing changed"
-    radial = (wv - vv) / np.sqrt(change * vv)
-    grown = (
-        (Size.GROWS_IN_PLACE, Size.GROWS) if ratio > 1 else (Size.SHRINKS_IN_PLACE, Size.SHRINKS)
-    )
-    in_place = radial**2 > 0.5 and (radial > 0) == (ratio > 1)
-    found |= {"radial_cosine": float(radial), "size": grown[0 if in_place else 1].value}
-    return found, "its size alone changed" if turn <= _LEAST else None
+        return {"norm_ratio": ratio}, "nothing changed"
+    radial = float((wv - vv) / np.sqrt(change * vv))
+    why = "its size alone changed" if turn <= _LEAST else None
+    return {"norm_ratio": ratio, "radial_cosine": radial}, why
 
 
 def _independent(one: Matrix, other: Matrix) -> list[Matrix]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attractor.plots.style.arguments import with_checked_arguments
+from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from attractor.heads.plots.marked_text import attention_text_figure as attention_text_figure
     from attractor.heads.plots.monitor import (
         head_curves as head_curves,
-        head_map as head_map,
         heads_figure as heads_figure,
     )
 

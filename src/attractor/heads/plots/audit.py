@@ -22,9 +22,9 @@ from attractor.heads.audit.heads import (
     of_verdict,
 )
 from attractor.heads.audit.margin_solution import ARRIVED
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import tint
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import tint
 
 WIDE = 9.2
 """Width of a figure that fills a page on a screen, in inches."""

@@ -12,8 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from attractor.heads.checkpoints.checkpoint_words import PLACE, TOLD, deviations_from_draws
 from attractor.heads.plots.audit import UNKNOWN, WIDE, framed, name_axes
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS
 
 _COLORS = LinearSegmentedColormap.from_list(
     "orange to blue", [COLORS["orange"], "white", COLORS["blue"]]

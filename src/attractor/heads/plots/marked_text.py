@@ -15,8 +15,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 
 from attractor.heads.plots.audit import WIDE
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS
 
 _CONTENT = LinearSegmentedColormap.from_list("content", ["white", COLORS["blue"], "#00304d"])
 _SINK = LinearSegmentedColormap.from_list("sink", ["white", "#d62728", "#5c0a0b"])

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.image import AxesImage
 
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE, SERIES
 from attractor.plots.geometries import geometry_label
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE, SERIES
 
 _MARKERS = "osD^vP*X"
 _MOST_CURVES = 8
@@ -51,7 +51,7 @@ def head_curves(axes: Axes, data: xr.DataArray, *, log: bool = False) -> None:
     axes.set_xlabel("step")
 
 
-def head_map(axes: Axes, data: xr.DataArray, scale: Normalize) -> AxesImage:
+def _head_map(axes: Axes, data: xr.DataArray, scale: Normalize) -> AxesImage:
     """Draws one number of every head as a row of colors, a column for each record; gray: unknown.
 
     Args:
@@ -132,7 +132,7 @@ def _maps(data: xr.Dataset, weight: xr.DataArray, norm: str) -> Figure:
         ("queries that\nchanged selection", changes, Normalize(0, max(1, float(changes.max())))),
     )
     for axes, (title, values, scale) in zip(panels, drawn, strict=True):
-        image = head_map(axes, values, scale)
+        image = _head_map(axes, values, scale)
         look: Any = {"location": "bottom", "aspect": 14, "pad": 0.03, "shrink": 0.9}
         bar = figure.colorbar(image, ax=axes, **look)
         bar.ax.tick_params(labelsize=6)

@@ -11,13 +11,14 @@ from attractor.heads.audit.result import Prompt
 from attractor.heads.captured.rows import HeadRows
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.length.how_long import prompt_length
-from attractor.prompts.length.words import judgment
 from attractor.support.errors import AttractorWarning, InvalidInputError
 from attractor.support.randomness import generator
 
 ERRORS = (0.3, 0.1, 0.03)
 """Errors along the scores that lengths are given for."""
 _JUDGED = 0.1
+_LEVELS = ((1e3, Prompt.SHORT), (1e4, Prompt.LONG), (1e5, Prompt.VERY_LONG))
+"""The most tokens of a prompt, and the word for it."""
 _TOKENS, _QUERIES = 4000, 200
 
 
@@ -56,12 +57,13 @@ def prompt_limit(
     known = defect.resolved
     of_output = float(np.median(defect.output[known])) if known.any() else np.nan
     required = np.median(found.required, axis=0)
-    judged = judgment(required[list(found.errors).index(_JUDGED)])
+    length = required[list(found.errors).index(_JUDGED)]
+    judged = next((word for most, word in _LEVELS if length <= most), Prompt.NEVER)
     return {
         "score_deviation": float(np.median(found.score_deviation)),
         "defect": of_output,
         "required_length": [float(length) for length in required],
-        "prompt": judged if not of_output > _JUDGED else Prompt.NO_LIMIT.value,
+        "prompt": (judged if not of_output > _JUDGED else Prompt.NO_LIMIT).value,
     }
 
 

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from attractor.cli.command import Command
-from attractor.cli.commands.solve import NORMS
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import session
-from attractor.cli.verdicts import naming_norms
+from attractor.support.checks import naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths
 from attractor.support.storage.markers import REPORT
@@ -20,13 +19,6 @@ from attractor.support.storage.markers import REPORT
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="A report's folder, or a run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another of its kind.")],
-    norm: Annotated[
-        str | None,
-        typer.Option(
-            help=f"The norm to compare runs in: {NORMS}, or module:name of your own; default: "
-            "those that training descended."
-        ),
-    ] = None,
     out: Report = None,
     seed: UnusedSeed = 0,
     as_json: Json = False,
@@ -40,20 +32,20 @@ def compare(
             if not path.exists():
                 raise InvalidInputError(name, f"there is no {path}", "Give a report or a run")
 
-        from attractor.geometry.loading import load_geometry
         from attractor.maps import labeled, paired
         from attractor.maps.comparison.page import write_comparison
 
-        geometry = None if norm is None else load_geometry(norm)
-        with naming_norms(current, norm):
-            sides = [labeled(path, geometry) for path in paths.values()]
+        sides = []
+        for name, path in paths.items():
+            with naming(path=name, geometry=name):
+                sides.append(labeled(path))
         apart = first.resolve().name != second.resolve().name
         names = (first.resolve().name, second.resolve().name) if apart else ("first", "second")
         found = paired(*sides, names=names)
         current.show(found)
         current.result(**found.summary())
         if out is not None:
-            write_comparison(out, found, norm)
+            write_comparison(out, found)
             current.wrote("report", out / REPORT)
         else:
             current.unwritten()
@@ -71,7 +63,8 @@ COMMAND = Command(
         "FIRST and SECOND are folders of reports of one command, stores of sweeps, runs of "
         "`attractor train`, or files of labeled arrays. They are aligned by their labels. Trials "
         "on the same data are paired by data set, or by seed, and differences have 95 % "
-        "intervals. Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 "
-        "interrupted.",
+        "intervals. A run is verified in the norm that it descended; for another, give reports of"
+        " `attractor verify --norm`. Exit codes: 0 done, whether or not anything differs; 2 bad "
+        "input; 130 interrupted.",
     ),
 )

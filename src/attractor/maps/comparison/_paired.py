@@ -14,7 +14,7 @@ import xarray as xr
 from attractor.analysis import Verdict
 from attractor.files import data_hash
 from attractor.maps.bias.medians import median_interval
-from attractor.results import AXES, Plotted, Printed, plain_table
+from attractor.results import AXES, Printed, plain_table
 from attractor.support.checks import check_items
 from attractor.support.containers import leaves
 from attractor.support.errors import InvalidInputError
@@ -36,7 +36,7 @@ _DRAWN = ("seed", "n", "T", "d", "start")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Paired(Plotted, Printed):
+class Paired(Printed):
     """Two labeled results side by side.
 
     Attributes:
@@ -65,14 +65,12 @@ class Paired(Plotted, Printed):
     def rows(self) -> list[tuple[str, ...]]:
         """The numbers that are not the same, in words, below their header."""
         rows = [("number", *self.names, "difference")]
-        for name, first, second, between, low, high, *_ in self._shown().itertuples():
+        differing = self.table[self.table["second_is"] != "the same"]
+        for name, first, second, between, low, high, *_ in differing.itertuples():
             interval = f" [{low:.3g}, {high:.3g}]" if np.isfinite(high - low) else " (too few)"
             interval = "" if np.isnan(low) else interval
             rows.append((name, f"{first:.4g}", f"{second:.4g}", f"{between:.4g}{interval}"))
         return rows
-
-    def _shown(self) -> pd.DataFrame:
-        return self.table.loc[self.table["second_is"] != "the same"]
 
     def findings(self) -> list[str]:
         """How many numbers differ, which words do, and what one alone has."""
@@ -104,12 +102,6 @@ class Paired(Plotted, Printed):
             console.print(table)
         for sentence in self.findings()[:SHOWN]:
             console.print(sentence, markup=False, highlight=False)
-
-    def _picture(self) -> tuple[str, xr.Dataset]:
-        return "differences_figure", self._shown()[:SHOWN].to_xarray()
-
-    def _seen(self) -> str:
-        return "; ".join(f"{row[0]}: difference {row[3]}" for row in self.rows()[1 : SHOWN + 1])
 
 
 def paired(first: Any, second: Any, *, names: Sequence[str] = ("first", "second")) -> Paired:

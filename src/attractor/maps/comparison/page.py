@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
 
 from attractor.analysis import Verdict, verify
 from attractor.files import data_hash
-from attractor.geometry import Geometry
 from attractor.maps.comparison._paired import Paired
 from attractor.maps.sweeps import open_sweep
 from attractor.report.folder import report_folder
-from attractor.report.page import FigureFile, Folded, Section, Table
+from attractor.report.page import Folded, Section, Table
 from attractor.results.provenance import Provenance, read_provenance
 from attractor.support.checks import check_path
 from attractor.support.containers import leaves, parsing, read_json, read_netcdf
@@ -25,44 +23,32 @@ NUMBERS = "comparison.json"
 _COMPARED = ("audit.nc", "matrix.nc", "measures*.nc", "claims.json", "audit.json", "summary.json")
 """What the folder of a report is compared by, the first of them that is there."""
 _MOST_FINDINGS, _MOST_ROWS = 8, 400
-DIFFERENCES = FigureFile(
-    "differences", "The second less the first, with intervals; the 40 numbers at the top."
-)
 
 
-def labeled(
-    path: str | os.PathLike[str], geometry: Geometry | str | None = None
-) -> Verdict | dict[str, xr.Dataset]:
+def labeled(path: str | os.PathLike[str]) -> Verdict | dict[str, xr.Dataset]:
     """Reads a stored result as labeled arrays, for ``paired``.
 
     Args:
         path: The folder of a report, the store of a sweep, a file of labeled arrays or of numbers,
-            or a saved run, which is verified.
-        geometry: The norm that a run is verified in; default: the one that it descended.
+            or a saved run, which is verified in the norm that it descended.
 
     Returns:
         The verdict of a run; of others labeled arrays by name, whose attributes say how they were
         made, and by ``data`` on which data.
 
     Raises:
-        InvalidInputError: If there is no result, or a norm is given for what is no run.
+        InvalidInputError: If there is no result, or the norm of a run is not known.
         FileFormatError: If a file is damaged.
     """
     place = Path(check_path("path", path))
     if place.is_file() and place.suffix == ".nc" and not len(read_netcdf(place)):
         # Its arrays are in groups.
-        return verify(Trajectory.load(place), geometry=geometry)
+        return verify(Trajectory.load(place))
     is_sweep = (place / "zarr.json").is_file()
     files = [place] if place.is_file() or is_sweep else _files(place)
     if not files:
         remedy = "Give the folder of a report, the store of a sweep, or a run of `attractor train`"
         raise InvalidInputError("path", f"there is no report in {place}", remedy)
-    if geometry is not None:
-        raise InvalidInputError(
-            "geometry",
-            f"{place.name} is no run, and the norms of reports are those they were made in",
-            "Leave it out, or give a run",
-        )
     if is_sweep:
         return {"": open_sweep(place).load()}
     return {one.stem: _read(one) for one in files}
@@ -95,17 +81,14 @@ def _read(file: Path) -> xr.Dataset:
     return data.assign_attrs(attributes | ({"data": made.data} if made.data else {}))
 
 
-def write_comparison(
-    directory: str | os.PathLike[str], found: Paired, norm: str | None = None
-) -> None:
-    """Writes ``report.html``, its picture as PNG and SVG, and ``comparison.json``.
+def write_comparison(directory: str | os.PathLike[str], found: Paired) -> None:
+    """Writes ``report.html`` and ``comparison.json``.
 
     The folder appears whole or not at all.
 
     Args:
         directory: Where to; a new or empty folder, or one that an earlier report fills.
         found: What ``paired`` returned.
-        norm: The norm that runs were verified in, where it was chosen.
 
     Raises:
         InvalidInputError: If the folder holds something else.
@@ -115,7 +98,7 @@ def write_comparison(
     provenance = Provenance.record(
         "report",
         "compare",
-        arguments={"data": True, "norm": norm, "seed": 0},
+        arguments={"data": True, "seed": 0},
         data=data_hash(numbers=numbers, words=[str(dict(found.words))]),
     )
     with report_folder(
@@ -123,15 +106,12 @@ def write_comparison(
         provenance=provenance, name=NUMBERS,
     ) as report:  # fmt: skip
         said = found.findings()
-        report.findings += [*said[:_MOST_FINDINGS], *_folded(said[_MOST_FINDINGS:])]
+        report.findings += said[:_MOST_FINDINGS]
+        if rest := said[_MOST_FINDINGS:]:
+            report.findings.append(Folded(f"{len(rest)} more", rest))
         header, *rows = found.rows()
         if rows:
             left = f"The others are in {NUMBERS}." if len(rows) > _MOST_ROWS else ""
             caption = "Intervals hold for any distribution, with 95 % each. " * bool(found.pairing)
             table = Table(header, rows[:_MOST_ROWS], caption=caption + left)
-            drawn = report.picture(DIFFERENCES, found.plot(), found._seen())
-            report.sections.append(Section("Numbers", table=table, figure=drawn))
-
-
-def _folded(rest: Sequence[str]) -> list[Folded]:
-    return [Folded(f"{len(rest)} more", rest)] if rest else []
+            report.sections.append(Section("Numbers", table=table))

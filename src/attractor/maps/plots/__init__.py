@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attractor.plots.style.arguments import with_checked_arguments
+from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.maps.plots.basins import (
         basin_map_axes as basin_map_axes,
         basin_map_figure as basin_map_figure,
-        basin_shares_axes as basin_shares_axes,
         basin_shares_figure as basin_shares_figure,
         selection_colors as selection_colors,
     )
     from attractor.maps.plots.bias_matrix import (
-        bias_map as bias_map,
         bias_matrix_figure as bias_matrix_figure,
-        ratio_curves as ratio_curves,
         ratio_curves_figure as ratio_curves_figure,
     )
-    from attractor.maps.plots.differences import differences_figure as differences_figure
     from attractor.maps.plots.phase_map import (
         phase_lines_figure as phase_lines_figure,
         phase_map_figure as phase_map_figure,

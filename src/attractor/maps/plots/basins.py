@@ -15,10 +15,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import SEQUENCES, role_of, tint
 from attractor.plots.plane import optimal_token_handle, plane_tokens, ray
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import SEQUENCES, role_of, tint
 
 _GLOBAL = COLORS["blue"]
 _OTHERS = tuple(COLORS[name] for name in ("orange", "green", "yellow", "purple"))
@@ -110,7 +110,7 @@ def basin_map_axes(
     )  # fmt: skip
 
 
-def basin_shares_axes(
+def _basin_shares_axes(
     axes: Axes, data: xr.Dataset, *, colors: Mapping[str, str] | None = None
 ) -> None:
     """Draws the share of starts that settle on each selection, with its interval.
@@ -180,7 +180,7 @@ def basin_shares_figure(data: xr.Dataset, *, colors: Mapping[str, str] | None = 
     bars = min(data.sizes["selection"], _BARS) + 2
     figure = Figure(figsize=(PAGE, 0.9 + 0.3 * bars))
     axes = figure.subplots()
-    basin_shares_axes(axes, data, colors=colors)
+    _basin_shares_axes(axes, data, colors=colors)
     confidence = f"{100 * data.attrs['confidence']:g}"
     note = f"{data.attrs['optimizer']}; lines: {confidence} % {data.attrs['interval']} intervals"
     figure.supxlabel(note, fontsize=7, color="#555555")

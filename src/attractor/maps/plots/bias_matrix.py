@@ -12,9 +12,9 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS
 from attractor.plots.geometries import geometry_label, numbers_on_colors
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS
 
 if TYPE_CHECKING:
     from attractor.maps.bias import BiasMatrix
@@ -38,7 +38,7 @@ _UNSETTLED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def bias_map(axes: Axes, matrix: BiasMatrix) -> AxesImage:
+def _bias_map(axes: Axes, matrix: BiasMatrix) -> AxesImage:
     """Draws the highest median ratios over the settings tried, with intervals and settings below.
 
     Cells that are not settled are hatched; the own norm of each optimizer is outlined.
@@ -84,7 +84,7 @@ def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
     """
     figure = Figure(figsize=(7.2, 1.4 + 0.4 * len(matrix.methods)))
     axes = figure.subplots()
-    scale = figure.colorbar(bias_map(axes, matrix), ax=axes, pad=0.02, fraction=0.04, aspect=30)
+    scale = figure.colorbar(_bias_map(axes, matrix), ax=axes, pad=0.02, fraction=0.04, aspect=30)
     scale.set_label("margin ratio")
     note = (
         f"{'highest ' if matrix.tuned else ''}median over {matrix.data.sizes['instance']} data "
@@ -94,7 +94,7 @@ def bias_matrix_figure(matrix: BiasMatrix) -> Figure:
     return figure
 
 
-def ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
+def _ratio_curves(axes: Axes, matrix: BiasMatrix, method: str) -> None:
     """Draws the median ratio in every norm against the step, with a band around the own one.
 
     The band goes from the 10th to the 90th percentile of data sets. Where no norm is known as the
@@ -144,7 +144,7 @@ def ratio_curves_figure(matrix: BiasMatrix) -> Figure:
     figure = Figure(figsize=(width, height))
     panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()
     for axes, method in zip(panels, methods, strict=False):
-        ratio_curves(axes, matrix, method)
+        _ratio_curves(axes, matrix, method)
         size = 7 if len(methods) > 1 else 9
         axes.set_title(matrix.best(method).row, fontsize=size, fontweight="normal", loc="left")
         axes.tick_params(labelsize=6 if len(methods) > 1 else 8)

@@ -18,9 +18,9 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from attractor.maps.sweeps.grid import is_more_even
 from attractor.plots.bands import write_in_middle
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE, SERIES
-from attractor.plots.style.roles import ordered_line_styles
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE, SERIES
+from attractor.plots.design.roles import ordered_line_styles
 from attractor.support.checks import check_choice
 from attractor.support.errors import InvalidInputError
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from attractor.models.datasets.reviews import (
         Reviews as Reviews,
         ReviewSplits as ReviewSplits,
-        iterate_reviews as iterate_reviews,
         load_reviews as load_reviews,
         split_reviews as split_reviews,
     )

@@ -73,21 +73,6 @@ class ReviewSplits(NamedTuple):
     settings: dict[str, Any]
 
 
-def iterate_reviews(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    collection: str | None = None,
-    columns: Sequence[int] | None = None,
-) -> Iterator[Review]:
-    """Reads reviews one at a time, holding one in memory; takes what ``load_reviews`` takes.
-
-    Raises:
-        InvalidInputError: As ``load_reviews``; of one label only, when the last review was read.
-        FileFormatError: As ``load_reviews``.
-    """
-    return _source(path, collection, columns)[0]
-
-
 def load_reviews(
     path: str | os.PathLike[str] | None = None,
     *,

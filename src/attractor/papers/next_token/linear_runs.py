@@ -13,8 +13,8 @@ from attractor.corpora.linear import EmbeddedContexts, decoder_problem, measure_
 from attractor.margin import Solution, solve
 from attractor.papers.figure import Request, stacked
 from attractor.plots.bands import band
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import DASH_DOTTED, DASHED, SOLID
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import DASH_DOTTED, DASHED, SOLID
 from attractor.training import adam, gradient_descent, normalized_gradient_descent
 
 OPTIMIZERS = {

@@ -15,8 +15,8 @@ from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from attractor.analysis.wilson import wilson_interval
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import role_of
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import role_of
 from attractor.support.errors import InvalidInputError
 
 _HATCHES = {"neither": "////", "not_settled": "...."}

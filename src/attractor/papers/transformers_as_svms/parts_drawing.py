@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from attractor.papers.transformers_as_svms.parts import OUTCOMES, REASONS
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import DASHED, DOTTED, SOLID, ordered_line_styles
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import DASHED, DOTTED, SOLID, ordered_line_styles
 
 LABELS = {
     "both parts": r"$W_{\mathrm{fin}} + R\,W^{mm}$, both parts",

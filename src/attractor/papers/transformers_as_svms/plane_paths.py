@@ -12,9 +12,9 @@ from attractor.analysis import verify
 from attractor.files.case import Case
 from attractor.papers.figure import Reading, Request, at_least, by_size
 from attractor.papers.transformers_as_svms.descent import GEOMETRIES, ROLES, descent
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import line_style, role_of
 from attractor.plots.plane import ray, trajectory
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import line_style, role_of
 from attractor.training import train
 
 SIZES = by_size(seeds=1, steps=2000)

@@ -20,7 +20,7 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots.style.roles import DASHED, SOLID
+from attractor.plots.design.roles import DASHED, SOLID
 from attractor.tokens import Tokens
 
 SETTLED = 0.99

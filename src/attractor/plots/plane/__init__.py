@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.plots.style.arguments import with_checked_arguments
+from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
         optimal_token_handle as optimal_token_handle,
         plane_tokens as plane_tokens,
     )
-    from attractor.plots.plane.trajectories import (
-        log_radius as log_radius,
-        trajectory as trajectory,
-    )
+    from attractor.plots.plane.trajectories import trajectory as trajectory
 
 import_on_first_use(__name__, prepare=with_checked_arguments)

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
+from attractor.plots.design.roles import line_style, role_of, shade, tint
 from attractor.plots.plane.tokens import HALO, in_plane
-from attractor.plots.style.roles import line_style, role_of, shade, tint
 from attractor.support.checks import check_count
 from attractor.support.errors import InvalidInputError
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.roles import SEQUENCES
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.roles import SEQUENCES
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import check_shape
 

@@ -12,8 +12,8 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import PolyCollection
 from matplotlib.transforms import IdentityTransform
 
+from attractor.plots.design.roles import line_style
 from attractor.plots.plane.tokens import in_plane
-from attractor.plots.style.roles import line_style
 from attractor.support.errors import InvalidInputError
 
 _LENGTH, _HALF_WIDTH = 5.0, 2.0
@@ -60,26 +60,6 @@ def trajectory(
     if start:
         ring: Any = {"markerfacecolor": "white", "markeredgecolor": style["color"]}
         axes.plot(*paths[:, 0].T, "o", markersize=3.6, markeredgewidth=0.9, zorder=4, **ring)
-
-
-def log_radius(path: Float[Any, "... 2"], unit: float) -> Float[np.ndarray, "... 2"]:
-    """Points moved toward the origin, ``r -> unit log(1 + r / unit)``, each in its direction.
-
-    A path whose norm grows a thousandfold fits on the page, and still ends on the ray it tends to.
-
-    Args:
-        path: Points.
-        unit: Radii much below it stay as they are.
-
-    Raises:
-        InvalidInputError: If the unit is not positive.
-    """
-    path = in_plane(path, "path")
-    if not 0 < unit < np.inf:
-        raise InvalidInputError("unit", f"it is {unit}", "Give a positive length")
-    ratio = np.hypot(path[..., :1], path[..., 1:]) / unit
-    known = (ratio > 0) & (ratio < np.inf)
-    return path * np.divide(np.log1p(ratio), ratio, out=np.ones_like(ratio), where=known)
 
 
 class Arrowheads(PolyCollection):

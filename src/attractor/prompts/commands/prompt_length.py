@@ -31,11 +31,7 @@ def prompt_length(
     ] = ERROR,
     length: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1,
-            help="A length to report the error of; may be given several times. "
-            "Default: 100, 1,000, 10,000 and 100,000.",
-        ),
+        typer.Option(min=1, help="A length to report the error of; may be given several times."),
     ] = None,
     queries: Annotated[
         int, typer.Option(min=1, help="Queries to draw, where the file has no samples of them.")
@@ -55,7 +51,6 @@ def prompt_length(
 
         from attractor.prompts import load_head
         from attractor.prompts.length.how_long import ERRORS, LENGTHS, prompt_length as find
-        from attractor.prompts.length.words import sentences
 
         loaded = load_head(file)
         found = find(
@@ -63,10 +58,8 @@ def prompt_length(
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
         )  # fmt: skip
         current.show(found)
-        findings = sentences(found, error)
-        current.say(*findings)
         if out is None:
-            current.result(**found.summary(), findings=findings)
+            current.result(**found.summary())
             current.unwritten()
             return
         from attractor.cli.provenance import report_provenance

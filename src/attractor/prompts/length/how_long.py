@@ -95,22 +95,11 @@ def prompt_length(
     s, A, B, output = (column[small] for column in scales[:4])
     required, for_output = np.full((2, len(drawn), len(wanted)), np.inf)
     for place, error in enumerate(wanted):
-        required[small, place] = curves.length_for(
-            np.ones_like(s), np.zeros_like(s), (s * error) ** 2
-        )
+        ones, zeros = np.ones_like(s), np.zeros_like(s)
+        required[small, place] = curves.length_for(ones, zeros, (s * error) ** 2)
         for_output[small, place] = curves.length_for(A, B, (output * error) ** 2)
     return PromptLength(
-        head,
-        law,
-        drawn,
-        scales,
-        wanted,
-        required,
-        for_output,
-        requested,
-        defect,
-        curves,
-        of_law,
+        head, law, drawn, scales, wanted, required, for_output, requested, defect, curves, of_law
     )
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.prompts.finite_length import error_exponent
 from attractor.prompts.finite_length.functions import LARGEST_DEVIATION
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.length import words
@@ -76,21 +74,6 @@ class PromptLength(Plotted, Summary):
         return self.scales.horizon
 
     @property
-    def exponent(self) -> float:
-        """Exponent of the squared error averaged over Gaussian queries: see ``error_exponent``."""
-        return float(error_exponent(self.horizon))
-
-    @cached_property
-    def error(self) -> Float[np.ndarray, "query length"]:
-        """The error along the scores of each query at each length, as ``errors_at`` says."""
-        return self.errors_at(self.lengths)[0]
-
-    @cached_property
-    def output_error(self) -> Float[np.ndarray, "query length"]:
-        """The error of the whole output likewise."""
-        return self.errors_at(self.lengths)[1]
-
-    @property
     def out_of_reach(self) -> Float[np.ndarray, "wanted"]:
         """Share of the queries that no length brings to an error, as the tokens' law has more.
 
@@ -135,15 +118,9 @@ class PromptLength(Plotted, Summary):
             "score_deviation": ("query", self.score_deviation),
             "required_length": (("query", "wanted"), self.required),
             "required_length_for_output": (("query", "wanted"), self.required_for_output),
-            "defect_along": ("query", self.defect.along),
-            "defect_along_standard_error": ("query", self.defect.along_standard_error),
-            "defect_of_output": ("query", self.defect.output),
-            "defect_of_output_standard_error": ("query", self.defect.output_standard_error),
-            "defect_resolved": ("query", self.defect.resolved),
             "error": (("quantile", "length"), _over_queries(along)),
             "output_error": (("quantile", "length"), _over_queries(output)),
             "horizon": self.horizon,
-            "exponent": self.exponent,
         }
         if (errors := self.law_errors) is not None:
             exact = _over_queries(errors.errors_at(lengths))
@@ -155,30 +132,19 @@ class PromptLength(Plotted, Summary):
 
     def summary(self) -> dict[str, Any]:
         """The numbers as plain values of JSON; those infinite, beyond 1e12 tokens, are None."""
-        defect, known = self.defect, self.defect.resolved
+        defect, known, law = self.defect, self.defect.resolved, self.law_errors
+        along, output = self.errors_at(self.lengths)
+        lengths = {"tokens": self.required, "tokens_for_output": self.required_for_output}
+        required = _rows("error", self.errors, lengths)
+        for row, share in zip(required, self.out_of_reach, strict=True):
+            row["out_of_reach"] = finite_or_none(share)
         return {
             "tokens": words.tokens_in_words(self.tokens),
             "queries": len(self.queries),
             "horizon": self.horizon,
-            "exponent": self.exponent,
             "score_deviation": _shares(self.score_deviation),
-            "required": [
-                {
-                    "error": float(error),
-                    "tokens": _shares(self.required[:, place]),
-                    "tokens_for_output": _shares(self.required_for_output[:, place]),
-                    "out_of_reach": finite_or_none(self.out_of_reach[place]),
-                }
-                for place, error in enumerate(self.errors)
-            ],
-            "at": [
-                {
-                    "length": float(length),
-                    "error": _shares(self.error[:, place]),
-                    "output_error": _shares(self.output_error[:, place]),
-                }
-                for place, length in enumerate(self.lengths)
-            ],
+            "required": required,
+            "at": _rows("length", self.lengths, {"error": along, "output_error": output}),
             "non_gaussian_defect": {
                 "along": _middle(defect.along[known]),
                 "along_standard_error": _middle(defect.along_standard_error[known]),
@@ -187,19 +153,13 @@ class PromptLength(Plotted, Summary):
                 "held_out": defect.held_out,
                 "resolved_queries": int(known.sum()),
             },
-            "law_itself": self._law_itself(),
-        }
-
-    def _law_itself(self) -> dict[str, Any] | None:
-        if (errors := self.law_errors) is None:
-            return None
-        required = zip(self.errors, errors.length_for(self.errors).T, strict=True)
-        at = zip(self.lengths, errors.errors_at(self.lengths).T, strict=True)
-        return {
-            "queries": errors.query.tolist(),
-            "refused": errors.refused,
-            "required": [{"error": float(e), "tokens": _shares(row)} for e, row in required],
-            "at": [{"length": float(length), "error": _shares(row)} for length, row in at],
+            "law_itself": law
+            and {
+                "queries": law.query.tolist(),
+                "refused": law.refused,
+                "required": _rows("error", self.errors, {"tokens": law.length_for(self.errors)}),
+                "at": _rows("length", self.lengths, {"error": law.errors_at(self.lengths)}),
+            },
         }
 
     def _picture(self) -> tuple[str, xr.Dataset]:
@@ -221,6 +181,18 @@ def _over_queries(values: Float[np.ndarray, "query length"]) -> Float[np.ndarray
 def _shares(values: Float[np.ndarray, "query"]) -> dict[str, float | None]:
     shares = zip(words.QUANTILES, words.quantiles(values), strict=True)
     return {f"{share:g}": finite_or_none(value) for share, value in shares}
+
+
+def _rows(
+    name: str,
+    labels: Float[np.ndarray, "label"],
+    columns: dict[str, Float[np.ndarray, "query label"]],
+) -> list[dict[str, Any]]:
+    """An object for each error, or each length, with shares of the queries."""
+    return [
+        {name: float(label), **{key: _shares(one[:, place]) for key, one in columns.items()}}
+        for place, label in enumerate(labels)
+    ]
 
 
 def _middle(values: Float[np.ndarray, "query"]) -> float | None:

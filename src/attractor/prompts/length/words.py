@@ -1,4 +1,4 @@
-"""What is said of how long a prompt must be: facts, one table, sentences."""
+"""What is said of how long a prompt must be: facts, and one table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.05, 0.5, 0.95)
 """Shares of the queries that are reported."""
-LEVELS = ((1e3, "short"), (1e4, "long"), (1e5, "very long"))
-"""The most tokens of a prompt, and the words for it."""
-NEVER = "never in practice"
-"""The words for more tokens."""
-_NOTEWORTHY = 0.05
-"""The share of queries out of reach from which on it is said."""
-
-
-def judgment(length: float) -> str:
-    """A length in words, such as "very long"."""
-    return next((words for most, words in LEVELS if length <= most), NEVER)
 
 
 def token_count(length: float) -> str:
@@ -66,12 +55,18 @@ def facts(found: PromptLength) -> Rows:
         ("tokens", tokens_in_words(found.tokens)),
         ("queries", f"{len(found.queries):,}"),
         ("score deviation s", f"median {middle:.3g}, 5 % to 95 %: {low:.3g} to {high:.3g}"),
-        ("horizon H", f"{found.horizon:.3g}; over queries the squared error averages to about "
-                      f"L^-{found.exponent:.3g}"),
+        ("horizon H", f"{found.horizon:.3g}"),
         ("non-Gaussian defect", _defect(found)),
-    ]  # fmt: skip
+    ]
+    if not high:
+        lines.append(("output", "the mean of the values at any length, as scores do not vary"))
+    if (found.out_of_reach > 0).any():
+        shares, errors = (
+            ", ".join(map(percent, one)) for one in (found.out_of_reach, found.errors)
+        )
+        lines.append(("out of reach", f"{shares} of queries for {errors}"))
     if (errors := found.law_errors) is not None:
-        spread = f"exact, for {len(errors.query):,} of the queries, spread over all s"
+        spread = f"exact toward its own limit, for {len(errors.query):,} queries, spread over s"
         refused = f"; {errors.refused:,} more have scores that spread too widely"
         lines.append(("the law itself", spread + (refused if errors.refused else "")))
     return lines
@@ -79,9 +74,10 @@ def facts(found: PromptLength) -> Rows:
 
 def table(found: PromptLength) -> list[tuple[str, ...]]:
     """The table of a result, its header first: lengths by error, then errors by length."""
+    along, output = found.errors_at(found.lengths)
     groups = {
-        "along the scores": (found.required, found.error),
-        "of the output": (found.required_for_output, found.output_error),
+        "along the scores": (found.required, along),
+        "of the output": (found.required_for_output, output),
     }
     if (errors := found.law_errors) is not None:
         of_law = errors.length_for(found.errors), errors.errors_at(found.lengths)
@@ -94,35 +90,6 @@ def table(found: PromptLength) -> list[tuple[str, ...]]:
         cells = (quantiles(errors[:, place])[1:] for _, errors in groups.values())
         rows.append((f"error at {length:,.0f} tokens", *(_both(map(percent, c)) for c in cells)))
     return rows
-
-
-def sentences(found: PromptLength, error: float) -> list[str]:
-    """The findings that the table does not tell, the answer first.
-
-    Args:
-        found: The result.
-        error: One of its errors.
-    """
-    if not found.score_deviation.any():
-        return [
-            "The scores do not vary: whatever the query and however long the prompt, the output is "
-            "the mean of the values, and there is no error along the scores to speak of."
-        ]
-    place = int(np.argmin(np.abs(found.errors - error)))
-    half, most = quantiles(found.required[:, place])[1:]
-    wanted = percent(found.errors[place])
-    lines = [
-        f"For an error of {wanted} along the scores half of the queries need a prompt of "
-        f"{token_count(half)} tokens ({judgment(half)}), 95 % of them one of {token_count(most)} "
-        f"({judgment(most)})."
-    ]
-    share = found.out_of_reach[place]
-    if share > _NOTEWORTHY:
-        lines.append(
-            f"For {percent(share)} of the queries that the tokens resolve no prompt is long enough "
-            f"for {wanted}: the tokens are not Gaussian, and the limit itself is not affine."
-        )
-    return lines
 
 
 def _defect(found: PromptLength) -> str:

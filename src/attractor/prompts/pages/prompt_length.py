@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Any
 
 from attractor import plots
-from attractor.plots.style.description import description
+from attractor.plots.design.description import description
 from attractor.prompts.length import PromptLength
 from attractor.prompts.length.result import TITLE
-from attractor.prompts.length.words import facts, sentences, table
+from attractor.prompts.length.words import facts, table
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
 from attractor.results.provenance import Provenance
@@ -21,8 +20,6 @@ ERRORS = FigureFile(
     "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
     "length, along the scores and of the whole output.",
 )
-OF_LAW = " Green: over prompts of the law itself, toward its own limit."
-"""What the caption adds where that is known."""
 
 
 def write_prompt_length_report(
@@ -50,22 +47,18 @@ def write_prompt_length_report(
     Raises:
         InvalidInputError: If the folder holds something else.
     """
-    findings = sentences(found, error)
-    numbers = {**found.summary(), "findings": findings}
+    numbers = found.summary()
     with report_folder(
         directory, TITLE, source, numbers, "prompt-length", provenance=provenance
     ) as report:
         data = found.to_xarray()
         save_netcdf(data, report.place / "prompt_length.nc")
-        report.findings += findings
         report.findings += [
             f"{name[0].upper()}{name[1:]}: {value}." for name, value in facts(found)
         ]
         header, *rows = table(found)
         figure = plots.error_by_length_figure(data, error=error)
-        caption = ERRORS.caption + OF_LAW * (found.law_errors is not None)
-        shown = dataclasses.replace(ERRORS, caption=caption)
-        picture = report.picture(shown, figure, description(figure))
+        picture = report.picture(ERRORS, figure, description(figure))
         report.sections.append(
             Section(
                 "Tokens by error, and errors by length", table=Table(header, rows), figure=picture

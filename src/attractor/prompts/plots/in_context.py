@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE, SERIES
+from attractor.plots.design.roles import tint
 from attractor.plots.logarithmic import plain_numbers
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE, SERIES
-from attractor.plots.style.roles import tint
 
 _PANELS = {
     "risk": "risk",

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.roles import DASHED
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.roles import DASHED
 
 
 def error_by_length_figure(data: xr.Dataset, error: float = 0.1) -> Figure:

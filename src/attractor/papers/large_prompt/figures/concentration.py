@@ -16,8 +16,8 @@ from attractor.papers.large_prompt.regimes import (
     random_head,
     softmax_mean,
 )
-from attractor.plots.style.look import SERIES, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.design.look import SERIES, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
 from attractor.prompts.finite_length import averaged_error_of_output, finite_length_error
 from attractor.results.paper import LARGE_PROMPT
 

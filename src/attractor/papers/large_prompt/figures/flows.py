@@ -7,9 +7,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size, close_to
-from attractor.plots.style.look import COLORS, SERIES, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DASH_DOT_DOTTED, DASHED
+from attractor.plots.design.look import COLORS, SERIES, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DASH_DOT_DOTTED, DASHED
 from attractor.prompts.regression import (
     RegressionTask,
     infinite_flow,

@@ -18,8 +18,8 @@ from attractor.papers.large_prompt.regimes import (
     risk_gradient,
 )
 from attractor.plots.bands import band
-from attractor.plots.style.look import SERIES, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.design.look import SERIES, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
 from attractor.results.paper import LARGE_PROMPT
 
 _STEPS, _RATE, _PROMPTS = 8, 0.12, 96

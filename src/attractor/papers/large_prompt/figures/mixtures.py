@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.large_prompt.denoising import both_heads, posterior_mean, residual
 from attractor.papers.large_prompt.denoising_data import noisy_points
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE, SERIES
-from attractor.plots.style.pairs import panel_letters
-from attractor.plots.style.roles import DASHED, DOTTED
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE, SERIES
+from attractor.plots.design.pairs import panel_letters
+from attractor.plots.design.roles import DASHED, DOTTED
 from attractor.prompts.measures import Gaussian, Mixture
 from attractor.results.paper import GAUSSIAN_MIXTURES
 

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, close_to
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
 from attractor.prompts.regression import (
     InContextRuns,
     RegressionTask,

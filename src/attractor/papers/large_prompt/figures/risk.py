@@ -18,9 +18,9 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     softmax_mean,
 )
-from attractor.plots.style.look import SERIES, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DOTTED
+from attractor.plots.design.look import SERIES, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DOTTED
 from attractor.prompts.finite_length import averaged_error_of_output
 from attractor.prompts.regression import leading_order_without_labels
 from attractor.results.paper import LARGE_PROMPT

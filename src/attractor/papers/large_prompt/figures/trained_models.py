@@ -19,8 +19,8 @@ from attractor.papers.large_prompt.regimes import (
     prompts,
     risk_gradient,
 )
-from attractor.plots.style.look import SERIES, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.design.look import SERIES, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
 from attractor.prompts.finite_length import ErrorTable, error_table
 from attractor.results.paper import LARGE_PROMPT
 from attractor.support.precision import double_precision

@@ -12,8 +12,8 @@ from attractor.analysis.sparsity import effective_support
 from attractor.attention import LinearHead
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.papers.max_margin.data import random_prompt_data
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.roles import ordered_line_styles
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.roles import ordered_line_styles
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train

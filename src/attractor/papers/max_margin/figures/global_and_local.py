@@ -12,8 +12,8 @@ from attractor.margin.selection import Selection
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, by_size, stacked
 from attractor.papers.max_margin.data import one_sequence
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.plots.design.look import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style.look import panels_on_page
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent
 

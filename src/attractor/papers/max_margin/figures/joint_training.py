@@ -20,10 +20,10 @@ from attractor.papers.figure import (
 )
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PAGE, panels_on_page
+from attractor.plots.design.roles import line_style
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PAGE, panels_on_page
-from attractor.plots.style.roles import line_style
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import normalized_gradient_descent
 

@@ -10,10 +10,10 @@ from attractor.geometry.vectors import cosines
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.max_margin.data import two_scores
 from attractor.papers.max_margin.kernels import EXACT, kernels
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PAGE
+from attractor.plots.design.roles import ordered_line_styles
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PAGE
-from attractor.plots.style.roles import ordered_line_styles
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import normalized_gradient_descent, train

@@ -19,9 +19,9 @@ from attractor.papers.figure import (
 )
 from attractor.papers.max_margin.data import three_sequences
 from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.roles import line_style
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.roles import line_style
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import gradient_descent, normalized_gradient_descent
 

@@ -26,10 +26,10 @@ from attractor.models.datasets import Images
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import COLORED, ImageTask, image_task, images_of
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PAGE
-from attractor.plots.style.pairs import panel_letters
-from attractor.plots.style.roles import ordered_line_styles
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PAGE
+from attractor.plots.design.pairs import panel_letters
+from attractor.plots.design.roles import ordered_line_styles
 from attractor.results.paper import MAX_MARGIN
 
 _SHADES = ScalarMappable(Normalize(0, 6.0), "viridis")

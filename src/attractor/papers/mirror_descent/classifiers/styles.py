@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attractor.papers.mirror_descent.classifiers.readings import interval
-from attractor.plots.style.look import COLORS
-from attractor.plots.style.pairs import shared_legend
-from attractor.plots.style.roles import DOTTED
+from attractor.plots.design.look import COLORS
+from attractor.plots.design.pairs import shared_legend
+from attractor.plots.design.roles import DOTTED
 
 STYLES = {
     "p = 1.1": (COLORS["blue"], "o", "-"),

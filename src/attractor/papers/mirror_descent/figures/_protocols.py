@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from attractor.attention import LinearHead
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.data import EXPONENTS, LEARNING_RATE, PUBLISHED_EPS, STEPS
-from attractor.plots.style.roles import line_style
+from attractor.plots.design.roles import line_style
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, mirror_descent, train
 

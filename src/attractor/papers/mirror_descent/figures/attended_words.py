@@ -18,8 +18,8 @@ from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.papers.mirror_descent.classifiers.styles import in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
 from attractor.results.paper import MIRROR_DESCENT
 
 _EXPONENTS = ["p = 1.1", "p = 2", "p = 3"]

@@ -13,8 +13,8 @@ from attractor.papers.figure import Artifact, Figures, Readings, Request, at_lea
 from attractor.papers.mirror_descent.data import EXPONENTS, PUBLISHED_EPS
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED
 from attractor.papers.mirror_descent.figures._random_data import compared_with_solutions
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.roles import line_style, role_of, tint
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.roles import line_style, role_of, tint
 from attractor.results.paper import MIRROR_DESCENT
 
 _BAND = (0.1, 0.9)

@@ -14,9 +14,9 @@ from attractor.papers.mirror_descent.figures._random_data import (
     compared_with_solutions,
     limits_of_optimal_tokens,
 )
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import role_of
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import role_of
 from attractor.results.paper import MIRROR_DESCENT
 
 LIMIT = "limit: solution against solution"

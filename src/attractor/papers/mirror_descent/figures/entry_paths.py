@@ -19,9 +19,9 @@ from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.roles import role_of
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.roles import role_of
 from attractor.results.paper import MIRROR_DESCENT
 
 ENTRIES = ((1, 2), (3, 4))

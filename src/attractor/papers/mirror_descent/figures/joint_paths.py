@@ -12,8 +12,8 @@ from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_mo
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
+from attractor.plots.design.look import panels_on_page
 from attractor.plots.plane import frame, ray, trajectory
-from attractor.plots.style.look import panels_on_page
 from attractor.results.paper import MIRROR_DESCENT
 
 W_ARROWS = {1.75: (20, 30, 38), 2.0: (20, 40, 60), 3.0: (15, 60, 130)}

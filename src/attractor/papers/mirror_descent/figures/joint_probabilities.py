@@ -8,9 +8,9 @@ import xarray as xr
 from attractor.papers.figure import Artifact, Figures, Readings, at_least, at_most, by_size
 from attractor.papers.mirror_descent.data import EXPONENTS
 from attractor.papers.mirror_descent.figures._two_sequences import EXACT, PUBLISHED, joint_runs
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import line_style
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import line_style
 from attractor.results.paper import MIRROR_DESCENT
 
 _SHOWN = 100

@@ -20,9 +20,9 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     rates_panel,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import PAGE
-from attractor.plots.style.pairs import panel_letters
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import PAGE
+from attractor.plots.design.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT
 
 _PUBLISHED = "as_published_accuracy"

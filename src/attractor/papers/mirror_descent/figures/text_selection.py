@@ -12,10 +12,10 @@ from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DASHED
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DASHED
 from attractor.results.paper import MIRROR_DESCENT
 
 

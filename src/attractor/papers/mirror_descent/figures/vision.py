@@ -19,8 +19,8 @@ from attractor.papers.mirror_descent.classifiers.styles import (
 )
 from attractor.papers.mirror_descent.classifiers.task import Schedule
 from attractor.papers.mirror_descent.images.task import image_task, images_of
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import panel_letters
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT
 
 _KEPT = (

@@ -16,8 +16,8 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     weights_panel,
 )
 from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import panel_letters
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT
 
 

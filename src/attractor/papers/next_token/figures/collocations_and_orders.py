@@ -30,10 +30,10 @@ from attractor.corpora.plots.layers import (
 from attractor.corpora.plots.orders import largest
 from attractor.corpora.structures.assumptions import REALIZABILITY
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.pairs import panel_letters
-from attractor.plots.style.roles import ROLES, tint
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.pairs import panel_letters
+from attractor.plots.design.roles import ROLES, tint
 from attractor.results.paper import NEXT_TOKEN
 from attractor.support.errors import InvalidInputError
 

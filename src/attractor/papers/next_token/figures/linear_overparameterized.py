@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from attractor.corpora.linear import finite_part, random_contexts
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import OPTIMIZERS, ends, panels, solved, trained
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
 from attractor.results.paper import LINEAR_NEXT_TOKEN
 
 _DIMENSION = 60

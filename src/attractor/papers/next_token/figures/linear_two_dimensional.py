@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from attractor.corpora.linear import finite_part, planar_contexts
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.next_token.linear_runs import ends, panels, solved, trained
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import SEQUENCES
 from attractor.plots.plane import frame, separating_line
 from attractor.plots.plane.tokens import HALO
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import SEQUENCES
 from attractor.results.paper import LINEAR_NEXT_TOKEN
 
 _NAMES = "ABC"

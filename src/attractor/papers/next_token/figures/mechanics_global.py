@@ -24,9 +24,9 @@ from attractor.corpora.mechanics.measures import measure_matrices
 from attractor.geometry import Frobenius
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.plots.bands import band
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DASH_DOTTED, DASHED, DOTTED, SOLID
 from attractor.results.paper import MECHANICS
 from attractor.training import train
 from attractor.training.optimizers import (

@@ -19,10 +19,10 @@ from attractor.corpora.mechanics import (
 from attractor.geometry.vectors import cosines
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.plots.bands import band
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DASHED, SOLID
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DASHED, SOLID
 from attractor.results.paper import MECHANICS
 from attractor.training import train
 from attractor.training.optimizers import normalized_gradient_descent

@@ -12,8 +12,8 @@ from attractor.corpora.two_stages.two_stage import train_two_stages
 from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.plots.bands import band
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
 from attractor.results.paper import NEXT_TOKEN
 
 STARTS = ("zero", "Gaussian")

@@ -16,9 +16,9 @@ from attractor.papers.transformers_as_svms.parts import compared_with_parts
 from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import line_style
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import line_style
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 from attractor.training import train

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
 from attractor.papers.plots.shares import fraction_curve, stacked_shares
 from attractor.papers.transformers_as_svms.selections_reached import selections_reached
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.pairs import shared_legend
-from attractor.plots.style.roles import DASHED, SOLID
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.pairs import shared_legend
+from attractor.plots.design.roles import DASHED, SOLID
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _PAIRS = ((4, 4), (5, 5))

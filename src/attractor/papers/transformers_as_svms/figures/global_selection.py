@@ -14,9 +14,9 @@ from attractor.papers.transformers_as_svms.selections_reached import (
     selections_reached,
     training_handles,
 )
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.pairs import shared_legend
-from attractor.plots.style.roles import ordered_line_styles
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.pairs import shared_legend
+from attractor.plots.design.roles import ordered_line_styles
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _COUNTS = (5, 10, 15)

@@ -21,9 +21,9 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.pairs import panel_letters, shared_legend
-from attractor.plots.style.roles import DOTTED, ordered_line_styles, role_of
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.pairs import panel_letters, shared_legend
+from attractor.plots.design.roles import DOTTED, ordered_line_styles, role_of
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _DIMENSION = 20

@@ -18,8 +18,8 @@ from attractor.margin import Solution, solve
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.plots.bands import band
-from attractor.plots.style.look import COLORS, panels_on_page
-from attractor.plots.style.roles import DASH_DOTTED, line_style, role_of
+from attractor.plots.design.look import COLORS, panels_on_page
+from attractor.plots.design.roles import DASH_DOTTED, line_style, role_of
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.support.threads import in_threads
 from attractor.tokens import Tokens

@@ -15,9 +15,9 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import shared_legend
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import shared_legend
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _NEAR = np.array([[-1.9, -1.9], [1.9, 1.9]])

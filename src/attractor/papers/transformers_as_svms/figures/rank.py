@@ -17,9 +17,9 @@ from attractor.margin import MarginProblem, Solution, solve
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
 from attractor.papers.transformers_as_svms.data import first_best_tokens
 from attractor.papers.transformers_as_svms.first_order import ABSOLUTE_CUT, ranks_when_stopped
-from attractor.plots.style.figure import Figure
-from attractor.plots.style.look import COLORS, PAGE
-from attractor.plots.style.roles import DASHED, SOLID, ordered_line_styles
+from attractor.plots.design.figure import Figure
+from attractor.plots.design.look import COLORS, PAGE
+from attractor.plots.design.roles import DASHED, SOLID, ordered_line_styles
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.support.errors import DuplicateTokensWarning
 

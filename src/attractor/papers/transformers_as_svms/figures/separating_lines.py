@@ -17,6 +17,9 @@ from attractor.papers.transformers_as_svms.plane_paths import (
     end_readings,
     plane_paths,
 )
+from attractor.plots.design.look import panels_on_page
+from attractor.plots.design.pairs import shared_legend
+from attractor.plots.design.roles import DOTTED, SEQUENCES
 from attractor.plots.plane import (
     frame,
     mid_margin_point,
@@ -24,9 +27,6 @@ from attractor.plots.plane import (
     plane_tokens,
     separating_line,
 )
-from attractor.plots.style.look import panels_on_page
-from attractor.plots.style.pairs import shared_legend
-from attractor.plots.style.roles import DOTTED, SEQUENCES
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 
 _NEAR = np.array([[-1.6, -1.7], [1.8, 1.7]])

@@ -25,8 +25,8 @@ from attractor.papers.transformers_as_svms.side_by_side import (
     train_side_by_side,
     uniform_starts,
 )
-from attractor.plots.style.look import PAGE
-from attractor.plots.style.pairs import panel_letters, shared_legend
+from attractor.plots.design.look import PAGE
+from attractor.plots.design.pairs import panel_letters, shared_legend
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 

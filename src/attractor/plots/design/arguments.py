@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D
 
-from attractor.plots.style.look import style_of_figures
+from attractor.plots.design.look import style_of_figures
 from attractor.support.checks import as_number, is_whole, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64, as_plain, check_shape
@@ -33,7 +33,6 @@ _DIRECTIONS = ("direction", "normal")
 _LINE = tuple(name.removeprefix("set_") for name in dir(Line2D) if name.startswith("set_"))
 
 _MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "color": (is_color_like, "a color that matplotlib knows"),
     "colors": (
         lambda colors: all(is_color_like(one) for one in colors.values()),
         "colors that matplotlib knows",
@@ -43,14 +42,12 @@ _MEANINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "count": (lambda number: 0 <= number <= _MOST, f"a number from 0 to {_MOST:,}"),
     "error": (lambda number: number > 0, "a number above 0"),
     "grid": (lambda number: 1 <= number <= 1000, "a number from 1 to 1000"),
-    "lengths": (lambda lengths: all(one > 0 for one in lengths), "numbers above 0"),
     "look": (
         lambda look: "color" in look and set(look) <= {*_LINE, "lw", "ls", "c"},
         "properties of a line, its color among them",
     ),
     "rates": (len, "at least one"),
     "ratio": (lambda ratio: 0.01 <= ratio <= 100, "a number from 0.01 to 100"),
-    "unit": (lambda number: number >= 1 / LARGEST, "a number above 0"),
     "width": (lambda inches: 0.1 <= inches <= 100, "inches, from 0.1 to 100"),
 }
 """Conditions on arguments, by name, the same in every figure, with the values that meet them."""

@@ -13,7 +13,7 @@ from matplotlib.container import Container
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 
-from attractor.plots.style.roles import ROLES
+from attractor.plots.design.roles import ROLES
 from attractor.support.errors import InvalidInputError
 
 

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from attractor.plots.style.figure import Figure as StyledFigure, write_out
+from attractor.plots.design.figure import Figure as StyledFigure, write_out
 from attractor.results.provenance import Provenance, embed
 from attractor.support.storage import atomic_file
 
@@ -45,10 +45,8 @@ PREDICTED = COLORS["orange"]
 REACHED = COLORS["blue"]
 """The color of those that training reached, in every figure."""
 
-COLUMN = 3.3
-"""Width of a figure in one column of a printed page, in inches."""
 PAGE = 6.9
-"""Width of a figure across both columns, in inches."""
+"""Width of a figure across both columns of a printed page, in inches."""
 
 _DECADES = 3
 """Decades of a logarithmic axis from which on minor ticks are thinned out."""

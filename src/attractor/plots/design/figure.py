@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
-from attractor.plots.style.description import description
+from attractor.plots.design.description import description
 from attractor.support.visible import visible
 
 _SHARPNESS = 2

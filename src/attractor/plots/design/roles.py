@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
 from attractor.geometry import Lp, get_geometry
-from attractor.plots.style.look import COLORS
+from attractor.plots.design.look import COLORS
 from attractor.support.errors import InvalidInputError
 
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.6)), (0, (1, 1.4))
