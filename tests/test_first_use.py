@@ -10,9 +10,9 @@ import pytest
 PACKAGES = [
     f"attractor.{name}"
     for name in (
-        "analysis", "files", "margin", "next_token", "next_token.linear", "next_token.mechanics",
-        "papers", "plots", "plots.plane", "prompt", "prompt.finite_length", "prompt.length",
-        "prompt.measures", "prompt.regression", "report", "sweeps", "training", "training.flow",
+        "analysis", "corpora", "corpora.linear", "corpora.mechanics", "files", "heads", "maps", "margin",
+        "papers", "plots", "plots.plane", "prompts", "prompts.finite_length", "prompts.length",
+        "prompts.measures", "prompts.regression", "report", "results", "maps.sweeps", "training", "training.flow",
         "training.paths",
     )
 ]  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Any
 import attractor
 from attractor.support.first_use import module_of
 
-WITHOUT_PAGES = ("attractor.cli", "attractor.support.containers", "attractor.results")
+WITHOUT_PAGES = ("attractor.cli", "attractor.support.containers")
 """Packages that no user imports: the commands have pages of their own."""
 TORCH = "attractor.torch"
 TITLES = {
-    "attractor.analysis": "Verdicts, rates, basins",
+    "attractor.analysis": "Verdicts, rates",
     "attractor.attention": "Attention, parameterizations, losses",
-    "attractor.heads.audit": "Audits of pretrained heads",
+    "attractor.heads": "Heads of real models",
     "attractor.datasets": "Data sets",
     "attractor.support.errors": "Errors, warnings, statuses",
     "attractor.explorer": "The explorer",
@@ -28,7 +28,6 @@ TITLES = {
     "attractor.support.machine": "The machine",
     "attractor.margin": "Margin problems",
     "attractor.models": "Models",
-    "attractor.heads.monitor": "Heads watched in training",
     "attractor.corpora": "Next-token prediction",
     "attractor.papers": "Papers",
     "attractor.plots": "Plots",
@@ -37,6 +36,7 @@ TITLES = {
     "attractor.report": "Reports",
     "attractor.margin.selection": "Selections",
     "attractor.support.storage": "Storage",
+    "attractor.maps": "Maps",
     "attractor.maps.sweeps": "Sweeps",
     "attractor.support.threads": "Threads",
     "attractor.tokens": "Tokens",
@@ -45,9 +45,9 @@ TITLES = {
 }
 """Titles of the pages; those of packages inside of others are their names."""
 _ORDER = (
-    "tokens", "selection", "geometry", "margin", "attention", "training", "analysis", "monitor",
-    "audit", "torch", "next_token", "prompt", "sweeps", "papers", "datasets", "models", "files",
-    "explorer", "plots", "report", "errors", "machine", "threads", "provenance", "storage",
+    "tokens", "geometry", "margin", "attention", "training", "analysis", "heads", "torch",
+    "corpora", "prompts", "maps", "papers", "datasets", "models", "files", "explorer", "plots",
+    "report", "results", "support",
 )  # fmt: skip
 _OPTIONS = {
     "class": "   :members:\n",
@@ -61,7 +61,9 @@ def packages() -> list[str]:
     """Every package with public names, ``attractor`` first."""
     found = ["attractor"]
     for module in pkgutil.walk_packages(attractor.__path__, "attractor."):
-        public = not any(part.startswith("_") for part in module.name.split("."))
+        public = module.name != "attractor.results" and not any(
+            part.startswith("_") for part in module.name.split(".")
+        )
         if module.name.startswith((*WITHOUT_PAGES, TORCH)) or not (module.ispkg and public):
             continue
         if getattr(importlib.import_module(module.name), "__all__", ()):
@@ -145,9 +147,7 @@ def _page(page: str, names: dict[str, str]) -> str:
     if summary:
         text += summary.split("\n\n")[0] + "\n\n"
     if page == TORCH:
-        text += (
-            "Needs ``pip install 'attractor[torch]'``; ``capture_heads`` also ``transformers``.\n\n"
-        )
+        text += "Needs ``pip install 'attractor[torch]'``; and so does ``attractor.heads.capture_heads``, with ``transformers``.\n\n"
     links = [f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names]
     text += " · ".join(links) + "\n\n"
     for name, kind in names.items():

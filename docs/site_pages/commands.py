@@ -8,20 +8,23 @@ from typing import Any
 
 import typer
 
-from attractor.cli.application import COMMANDS, load_command
+from attractor.cli.application import GROUP, command_names, load_command
+from attractor.support.plugins import load_plugin
 
 
 def command_pages() -> dict[str, str]:
     """The pages by path: a list of all commands, and one page for each."""
-    rows = "".join(f"| [{name}]({name}.md) | {sentence} |\n" for name, sentence in COMMANDS.items())
+    names = command_names()
+    sentences = {name: load_plugin(GROUP, name).help for name in names}
+    rows = "".join(f"| [{name}]({name}.md) | {said} |\n" for name, said in sentences.items())
     index = (
         "# Command line\n\nEvery command has `--help`; the pages here say the same.\n\n"
         f"| command | what it does |\n| --- | --- |\n{rows}\n"
-        "```{toctree}\n:hidden:\n\n" + "\n".join(COMMANDS) + "\n```\n"
+        "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
     )
     return {
         "commands/index.md": index,
-        **{f"commands/{name}.md": _page(name) for name in COMMANDS},
+        **{f"commands/{name}.md": _page(name) for name in names},
     }
 
 

@@ -17,7 +17,7 @@ PAGES = _COPIED | {
     "src/attractor/public.py": "api/index.md",
 }
 """What a page is made from, by which guides link to it: that is what there is in a checkout."""
-_COMMAND = re.compile(r"src/attractor/cli/(\w+)\.py")
+_COMMAND = re.compile(r"src/attractor/cli/commands/(\w+)\.py")
 _LINK = re.compile(r"\]\(([^)\s#:]+)")
 
 

@@ -13,8 +13,7 @@ import optax
 import xarray as xr
 
 import attractor as at
-from attractor import corpora, files, models, papers, prompts
-from attractor.heads import monitor
+from attractor import corpora, files, heads, models, papers, prompts
 from attractor.models.datasets import reviews
 from attractor.papers import CLASSIFIERS_LAYOUT
 from attractor.results import provenance
@@ -143,7 +142,7 @@ CLASSIFIER = Lazy(
         TEXT_CONFIG.value, CLASSIFICATION.value, OPTAX.value, epochs=1, batch=3
     )
 )
-RECORDS = Lazy(lambda: monitor.load_records(RECORD_FILE.value))
+RECORDS = Lazy(lambda: heads.load_records(RECORD_FILE.value))
 
 
 def _infeasible() -> at.Solution:

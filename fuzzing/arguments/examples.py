@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 import attractor as at
-from attractor import prompts
+from attractor import heads, prompts
 from attractor.analysis import rates
 from attractor.corpora import (
     Corpus,
@@ -22,7 +22,6 @@ from attractor.corpora import (
     train_two_stages,
 )
 from attractor.datasets import unit_tokens
-from attractor.heads import audit, monitor
 from attractor.maps import basins, bias
 from attractor.prompts import in_context, measures, regression
 from fuzzing.arguments.table import Fresh, Lazy
@@ -94,13 +93,13 @@ MIXTURE = Lazy(lambda: measures.Mixture([0.5, 0.5], COMPONENTS.value))
 PROMPT_HEAD = Lazy(lambda: prompts.AttentionHead(np.eye(2), np.eye(2)))
 ROW_CONCENTRATION = Lazy(lambda: prompts.row_concentration([[1.0, 0.0, -1.0], [2.0, 0.5, 0.0]]))
 ERROR_TABLE = Lazy(lambda: prompts.error_table([10.0]))
-PLANTED_HEADS = Lazy(lambda: audit.planted_heads(8))
-AUDIT = Lazy(lambda: audit.audit_heads(PLANTED_HEADS.value, draws=19))
+PLANTED_HEADS = Lazy(lambda: heads.planted_heads(8))
+AUDIT = Lazy(lambda: heads.audit_heads(PLANTED_HEADS.value, draws=19))
 CHECKPOINTS = Lazy(lambda: [_with_a_matrix(1.0), _with_a_matrix(2.0)])
-CHECKPOINT_AUDIT = Lazy(lambda: audit.audit_checkpoints(CHECKPOINTS.value, draws=19))
-TESTED_HEADS = Lazy(lambda: audit.planted_heads(120))
+CHECKPOINT_AUDIT = Lazy(lambda: heads.audit_checkpoints(CHECKPOINTS.value, draws=19))
+TESTED_HEADS = Lazy(lambda: heads.planted_heads(120))
 TESTED_AUDIT = Lazy(
-    lambda: audit.audit_heads(TESTED_HEADS.value, draws=19, heads=[(1, 0)], sink_positions=0)
+    lambda: heads.audit_heads(TESTED_HEADS.value, draws=19, heads=[(1, 0)], sink_positions=0)
 )
 PROMPT_LENGTH = Lazy(lambda: prompts.prompt_length(PROMPT_HEAD.value, GAUSSIAN.value, POINTS))
 TASK = Lazy(lambda: regression.RegressionTask(np.eye(2)))
@@ -122,20 +121,20 @@ LEADING_ORDER = Lazy(lambda: regression.leading_order(TASK.value, BLOCKS.value))
 BLOCK_FLOW = Lazy(lambda: regression.infinite_flow(TASK.value, 0.1, [0.0, 1.0]))
 
 IDENTITY = Lazy(lambda: lambda state: state)
-WATCHED = Lazy(lambda: monitor.WatchedHead("head", IDENTITY.value, TOKENS.value))
-MONITOR = Fresh(lambda: monitor.HeadMonitor(WATCHED.value))
+WATCHED = Lazy(lambda: heads.WatchedHead("head", IDENTITY.value, TOKENS.value))
+MONITOR = Fresh(lambda: heads.HeadMonitor(WATCHED.value))
 
 
-def _with_a_matrix(of_width: float) -> audit.Captured:
+def _with_a_matrix(of_width: float) -> heads.Captured:
     """A head with known matrices on four sequences of three tokens."""
     random = np.random.default_rng(0)
     keys, queries = random.normal(size=(4, 3, 2)), random.normal(size=(4, 2))
     query = np.array([[[1.0, 0.0], [0.0, of_width]]])
-    made = audit.Projections(query=query, key=np.eye(2)[None])
-    return audit.Captured.from_arrays(keys, queries @ query[0].T, projections=made)
+    made = heads.Projections(query=query, key=np.eye(2)[None])
+    return heads.Captured.from_arrays(keys, queries @ query[0].T, projections=made)
 
 
-def _monitored() -> monitor.HeadMonitor:
+def _monitored() -> heads.HeadMonitor:
     watching = MONITOR.value
     watching.record(1, W)
     return watching

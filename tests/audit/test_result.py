@@ -36,7 +36,7 @@ def test_pictures_say_what_is_seen_in_them():
     said = made_audit(2, 3).plot().description
     assert said.startswith("1 of 6 heads have a frame: 0.2: accuracy 0.97, ")
     moved = made_checkpoint_audit(1, 1, 3).plot().description
-    assert moved.startswith("From 0 to 1, sizes of 3 heads: ") and "1 toward" in moved
+    assert moved.startswith("From 0 to 1, directions of 3 heads, ") and "1 toward" in moved
 
 
 @pytest.mark.parametrize("made", [made_audit(2, 12), with_margins(made_audit(2, 3))])

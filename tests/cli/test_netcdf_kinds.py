@@ -10,7 +10,7 @@ from attractor.heads.monitor.head_monitor import KIND as MONITORED
 @pytest.mark.parametrize(
     ("command", "attributes", "what", "taker"),
     [
-        ("audit", {"kind": MONITORED}, "the records of a HeadMonitor", "monitor.load_records"),
+        ("audit", {"kind": MONITORED}, "the records of a HeadMonitor", "heads.load_records"),
         ("audit", {"kind": AUDIT}, "what an audit found", "`attractor compare`"),
         ("audit", {"format": RUN}, "a run", "`attractor verify`"),
         ("verify", {"format": CAPTURED}, "captured heads", "`attractor audit`"),

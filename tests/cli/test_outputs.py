@@ -16,7 +16,7 @@ import typer
 from commands import FIGURE, FILE, HELD, REPLACED, TABLE
 
 from attractor.cli import app
-from attractor.cli.application import COMMANDS, load_command
+from attractor.cli.application import command_names, load_command
 from attractor.cli.session import ExitCode
 from attractor.support.storage import OutputFolder, check_paths
 from attractor.support.storage.markers import made_by
@@ -29,7 +29,7 @@ CASES = [(name, option) for name, command in TABLE.items() for option in command
 
 def commands():
     """Every command of the application with its function."""
-    for name in COMMANDS:
+    for name in command_names():
         several = len(load_command(name).registered_commands) > 1
         for command in load_command(name).registered_commands:
             yield f"{name} {command.callback.__name__}" if several else name, command.callback

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor import plots
+from attractor import prompts
 from attractor.cli.session import ExitCode
 from attractor.prompts import AttentionHead, Gaussian, load_head, save_head
 from attractor.prompts.length import required_length
@@ -61,7 +61,7 @@ def test_a_head_whose_scores_do_not_vary_has_a_report_that_comes_out_the_same(
     run_json, tmp_path, monkeypatch
 ):
     # What pictures show is looked at above and beside; drawing takes longer than all the rest.
-    monkeypatch.setattr(plots, "error_by_length_figure", lambda *_, **__: Figure())
+    monkeypatch.setattr(prompts.plots, "error_by_length_figure", lambda *_, **__: Figure())
     save_head("still.npz", AttentionHead(np.zeros((2, 2)), np.eye(2)), Gaussian.isotropic(2))
     found, result = run_json("prompt-length", "still.npz", "--queries", 5, "--out", "report")
     assert result.exit_code == 0, result.stderr

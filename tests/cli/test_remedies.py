@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 import attractor
-from attractor.cli.application import COMMANDS, load_command
+from attractor.cli.application import command_names, load_command
 
 SOURCE = Path(attractor.__file__).parent
 NOT_OURS = {"--local-dir"}
@@ -52,7 +52,7 @@ def options(command):
 
 
 def of_commands():
-    return {name: options(typer.main.get_command(load_command(name))) for name in COMMANDS}
+    return {name: options(typer.main.get_command(load_command(name))) for name in command_names()}
 
 
 def test_every_option_that_a_message_names_exists():

@@ -3,11 +3,11 @@ import sys
 
 import numpy as np
 import pytest
-from attractor.errors import InvalidInputError, TiedTokensWarning
-from attractor.selection import optimal_tokens
 
 from attractor.datasets import digit_patches
 from attractor.datasets.digits import QUERY_PATCH, patch_vectors
+from attractor.margin.selection import optimal_tokens
+from attractor.support.errors import InvalidInputError, TiedTokensWarning
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
 import sysconfig
 
 import pytest
-from attractor.errors import InvalidInputError
 
 from attractor.datasets import docstring_sentences
+from attractor.support.errors import InvalidInputError
 
 SOURCE = '''
 """A module. It says: hello, World!

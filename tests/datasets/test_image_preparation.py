@@ -1,13 +1,14 @@
 import jax
 import numpy as np
 import pytest
-from attractor.datasets.image_preparation import (
+
+from attractor.models.datasets.image_preparation import (
     augment_images,
     channel_statistics,
     normalize_images,
     resize_images,
 )
-from attractor.errors import InvalidInputError
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import tarfile
 
 import numpy as np
 import pytest
-from attractor.datasets.images import Images, load_images, split_images
-from attractor.errors import FileFormatError, InvalidInputError
 
-from attractor.datasets import cifar, idx
+from attractor.models.datasets import cifar, idx
+from attractor.models.datasets.images import Images, load_images, split_images
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 IMAGES = 20
 FOLDER = "cifar-10-batches-bin"

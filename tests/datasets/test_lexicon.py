@@ -2,10 +2,10 @@ import importlib.util
 import sys
 
 import pytest
-from attractor.datasets.lexicon import sentiment_words
-from attractor.errors import FileFormatError, InvalidInputError
 
-from attractor.datasets import lexicon
+from attractor.models.datasets import lexicon
+from attractor.models.datasets.lexicon import sentiment_words
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 def given_lexicon(monkeypatch, folder, content):

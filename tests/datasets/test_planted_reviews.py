@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from attractor.datasets._planted_reviews import planted_reviews
-from attractor.errors import InvalidInputError
+
+from attractor.models.datasets._planted_reviews import planted_reviews
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from attractor.cli.example import LAWS as LAWS_OF_COMMAND
-from attractor.datasets._random_head import LAWS
-from attractor.errors import InvalidInputError
 
-from attractor.datasets import random_head
+from attractor.cli.commands.example import LAWS as LAWS_OF_COMMAND
+from attractor.prompts import random_head
+from attractor.prompts._random_head import LAWS
+from attractor.support.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("samples", [None, 3000])

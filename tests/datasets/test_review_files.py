@@ -2,9 +2,10 @@ import csv
 import tracemalloc
 
 import pytest
-from attractor.datasets.review_files import LONGEST
-from attractor.datasets.reviews import load_reviews
-from attractor.errors import FileFormatError, InvalidInputError
+
+from attractor.models.datasets.review_files import LONGEST
+from attractor.models.datasets.reviews import load_reviews
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 def table(folder, content, name="reviews.csv"):

@@ -3,9 +3,10 @@ import sys
 
 import numpy as np
 import pytest
-from attractor.datasets.reviews import Reviews, load_reviews, split_reviews, text_groups
-from attractor.errors import InvalidInputError
 from hypothesis import given, settings, strategies as st
+
+from attractor.models.datasets.reviews import Reviews, load_reviews, split_reviews, text_groups
+from attractor.support.errors import InvalidInputError
 
 
 def made_up(texts, labels, splits=None):

@@ -3,8 +3,9 @@ import sys
 
 import numpy as np
 import pytest
-from attractor.datasets.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
-from attractor.errors import FileFormatError, InvalidInputError
+
+from attractor.models.datasets.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
+from attractor.support.errors import FileFormatError, InvalidInputError
 
 tokenizers = pytest.importorskip("tokenizers")
 

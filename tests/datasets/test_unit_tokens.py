@@ -2,11 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attractor.errors import InvalidInputError
-from attractor.selection import optimal_tokens
 
 from attractor.datasets import unit_tokens
 from attractor.datasets.torch_stream import TorchNormalStream
+from attractor.margin.selection import optimal_tokens
+from attractor.support.errors import InvalidInputError
 
 STORED = Path(__file__).parents[1] / "data" / "unit_tokens_6_8_10.npz"
 

@@ -19,8 +19,8 @@ MOST_USED = """
     KeyQuery PromptVector softmax_attention
     check_local_optimality locally_optimal_selections decompose solve_factorized label_problem
     load fit_rate HeadMonitor WatchedHead audit_heads Captured.from_arrays
-    analysis.which_norm datasets.unit_tokens papers.get_claim
-    next_token.Corpus next_token.corpus_structure prompt.prompt_length
+    maps.which_norm datasets.unit_tokens papers.get_claim
+    corpora.Corpus corpora.corpus_structure prompts.prompt_length
 """.split()
 
 

@@ -25,7 +25,7 @@ from site_pages.project import PAGES, with_pages
 from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
-from attractor.cli.application import COMMANDS, load_command
+from attractor.cli.application import command_names, load_command
 from attractor.heads.audit.glossary import glossary
 from attractor.papers import all_claims, all_figures
 
@@ -89,8 +89,8 @@ def test_every_name_says_what_it_is():
 
 def test_every_command_has_a_page_with_all_its_options():
     pages = command_pages()
-    assert set(pages) == {"commands/index.md", *(f"commands/{name}.md" for name in COMMANDS)}
-    for name in COMMANDS:
+    assert set(pages) == {"commands/index.md", *(f"commands/{name}.md" for name in command_names())}
+    for name in command_names():
         command = typer.main.get_command(load_command(name))
         for one in [command, *getattr(command, "commands", {}).values()]:
             for parameter in one.params:

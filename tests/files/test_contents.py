@@ -15,7 +15,7 @@ from attractor.support.errors import InvalidInputError
 
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
-    monkeypatch.setattr(reading, "_KINDS", list(reading._KINDS))
+    monkeypatch.setattr(reading, "_REGISTERED", list(reading._REGISTERED))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

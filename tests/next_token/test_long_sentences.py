@@ -169,7 +169,8 @@ def test_what_is_written_out_grows_with_the_length_alone(monkeypatch):
         written.append(int(lengths.sum()))
         return whole(first, lengths)
 
-    for module in ("occurrences", "optimal_choice", "_realizable_part", "frequent_samples"):
+    places = ("structures.occurrences", "optimal_choice", "parts._realizable_part")
+    for module in (*places, "frequent_samples"):
         monkeypatch.setattr(f"attractor.corpora.{module}.ranges", counted)
     follower = np.random.default_rng(0).permutation(6)
     short = [[token, follower[token]] for token in range(6)]

@@ -26,7 +26,7 @@ from attractor.support.errors import InvalidInputError
 
 @pytest.fixture
 def own(monkeypatch):
-    monkeypatch.setattr(reading, "_KINDS", list(reading._KINDS))
+    monkeypatch.setattr(reading, "_REGISTERED", list(reading._REGISTERED))
     monkeypatch.setattr(registry, "_REGISTERED", {})
     return runpy.run_path(str(Path(__file__).parent / "own_claim.py"))
 

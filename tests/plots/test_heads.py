@@ -53,7 +53,7 @@ def overlapping(figure):
 def test_nothing_lies_on_anything_else_however_many_heads_there_are(records, heads):
     chosen = records.isel(head=np.arange(heads) % 2)
     chosen["head"] = [f"{place // 12}.{place % 12}" for place in range(heads)]
-    figure = heads.plots.heads_figure(chosen)
+    figure = heads_figure(chosen)
     assert overlapping(figure) == []
     if heads > 8:
         shown = figure.axes[1].images[0].get_array()

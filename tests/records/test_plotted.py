@@ -6,13 +6,15 @@ import pytest
 import xarray as xr
 
 import attractor
-from attractor import plots
+from attractor import corpora, heads, maps, plots, prompts
 from attractor.results import Plotted
 
 SOURCE = Path(attractor.__file__).parent
 
 
 class Drawn(Plotted):
+    _plots = "attractor.prompts.plots"
+
     def _picture(self):
         lengths = np.geomspace(1, 1e4, 5)
         error = ("quantile", "length"), np.ones((3, 5))
@@ -37,4 +39,5 @@ def test_results_name_functions_that_draw():
         for name in pattern.findall(path.read_text())
     }
     assert {"solution_figure", "trajectory_figure", "heads_figure", "bias_matrix_figure"} <= named
-    assert named <= set(plots.__all__)
+    rooms = (plots, *(room.plots for room in (corpora, heads, maps, prompts)))
+    assert named <= {name for room in rooms for name in room.__all__}

@@ -4,7 +4,6 @@ import copy
 import math
 
 import pytest
-from attractor.errors import Status
 from certificate_examples import (
     GEOMETRIES,
     certificate,
@@ -36,6 +35,7 @@ from corruptions import (
 from margin_examples import thin_problem
 
 from attractor.geometry import Frobenius, Lp, Nuclear
+from attractor.support.errors import Status
 
 checker = load_checker()
 REFUSALS = (TypeError, ValueError)

@@ -119,7 +119,7 @@ def test_numbers_and_short_texts_are_taken_out_of_results():
 LEAST = {
     "analysis": (["measure"], 4), "audit": (["heads"], 20), "claims": (["claim"], 5),
     "corpus": (["structure", "cycles"], 3), "figures": (["figure"], 3), "margin": ([], 40),
-    "prompt": (["finite", "length", "regression"], 15), "stored": (["data", "run"], 10),
+    "prompt": (["finite", "length", "regression"], 14), "stored": (["data", "run"], 10),
     "sweeps": (["experiment"], 5), "training": (["optimizer"], 10),
 }  # fmt: skip
 """What of each part takes little time, and how many results its first ones are at least."""

@@ -10,7 +10,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from attractor.errors import Status
 from certificate_examples import (
     CHECKER,
     GEOMETRIES,
@@ -22,6 +21,8 @@ from certificate_examples import (
     through_json,
 )
 from hypothesis import given, strategies as st
+
+from attractor.support.errors import Status
 
 checker = load_checker()
 

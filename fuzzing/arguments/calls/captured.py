@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attractor.heads import Captured, CapturedLayer, Projections, audit
+from attractor import heads
+from attractor.heads import Captured, CapturedLayer, Projections
 from fuzzing.arguments import example_files as given
 from fuzzing.arguments.calls.files import FILE
 from fuzzing.arguments.table import Call, Lazy
@@ -50,7 +51,7 @@ def calls() -> Iterator[Call]:
     )  # fmt: skip
     yield Call(Captured.layer, self=CAPTURED, number=0, blames={"number": "layer"})
     yield Call(Captured.save, self=CAPTURED, path="heads.nc")
-    yield Call(audit.load_captured, path=CAPTURED_FILE, blames=FILE)
+    yield Call(heads.load_captured, path=CAPTURED_FILE, blames=FILE)
 
 
 def _saved() -> object:

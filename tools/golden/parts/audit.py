@@ -27,10 +27,10 @@ def captured(seed: int = 0) -> Any:
 
 def audits() -> Results:
     """Heads one by one: rules learned from selections, nulls, margins of training texts."""
-    from attractor.heads import audit
+    from attractor import heads
 
-    quick = functools.partial(audit.audit_heads, draws=19)
-    yield "planted", lambda: quick(audit.planted_heads(60), layers=[0, 1]).data
+    quick = functools.partial(heads.audit_heads, draws=19)
+    yield "planted", lambda: quick(heads.planted_heads(60), layers=[0, 1]).data
     yield "drawn", lambda: quick(captured()).data
     yield "training-texts", lambda: quick(captured(1), training_texts=True, margin_draws=19).data
 
@@ -40,24 +40,24 @@ def others() -> Results:
 
     The positive control is left out: it trains for 40 seconds, however small it is.
     """
-    from attractor.heads import audit
+    from attractor import heads
 
     random = np.random.default_rng(2)
     keys, queries = random.normal(size=(4, 3, 2)), random.normal(size=(4, 2))
 
     def checkpoint(size: float) -> Any:
         query = np.array([[[1.0, 0.0], [0.0, size]]])
-        made = audit.Projections(query=query, key=np.eye(2)[None])
-        return audit.Captured.from_arrays(keys, queries @ query[0].T, projections=made)
+        made = heads.Projections(query=query, key=np.eye(2)[None])
+        return heads.Captured.from_arrays(keys, queries @ query[0].T, projections=made)
 
     both = [checkpoint(1.0), checkpoint(2.0)]
-    yield "checkpoints", lambda: audit.audit_checkpoints(both, draws=19).data
-    heads = functools.cache(lambda: audit.planted_heads(120))
+    yield "checkpoints", lambda: heads.audit_checkpoints(both, draws=19).data
+    heads = functools.cache(lambda: heads.planted_heads(120))
     yield (
         "curves",
-        lambda: audit.learning_curves(
+        lambda: heads.learning_curves(
             heads(),
-            audit.audit_heads(heads(), draws=19, heads=[(1, 0)], sink_positions=0),
+            heads.audit_heads(heads(), draws=19, heads=[(1, 0)], sink_positions=0),
             heads=[(1, 0)],
             draws=2,
         ),

@@ -34,6 +34,7 @@ from attractor.support.progress import progress_bar
 from attractor.support.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
+from attractor.training.own.bridges import bridge
 from attractor.training.own.method import Method, gradients_of
 from attractor.training.validation import check_head, check_tokens, refuse_weights
 

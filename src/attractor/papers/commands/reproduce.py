@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import math
 import tempfile
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import numpy as np
 import typer
 
+from attractor.cli.application import load_command
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import session
@@ -136,8 +136,10 @@ def reproduce(
 
 def function_of(command: str) -> Callable[..., None]:
     """The function of a command."""
-    module, *rest = command.replace("-", "_").split()
-    return getattr(importlib.import_module(f"attractor.cli.{module}"), (rest or [module])[0])
+    name, *rest = command.split()
+    called = (rest or [name])[0].replace("-", "_")
+    functions = [one.callback for one in load_command(name).registered_commands if one.callback]
+    return next(one for one in functions if one.__name__ == called)
 
 
 def arguments_of(
