@@ -10,10 +10,10 @@ import pytest
 PACKAGES = [
     f"attractor.{name}"
     for name in (
-        "analysis", "corpora", "corpora.linear", "corpora.mechanics", "files", "heads", "maps", "margin",
-        "papers", "plots", "plots.plane", "prompts", "prompts.finite_length", "prompts.length",
-        "prompts.measures", "prompts.regression", "report", "results", "maps.sweeps", "training", "training.flow",
-        "training.paths",
+        "analysis", "corpora", "corpora.linear", "corpora.mechanics", "files", "heads", "maps",
+        "maps.sweeps", "margin", "papers", "plots", "plots.plane", "prompts",
+        "prompts.finite_length", "prompts.length", "prompts.measures", "prompts.regression",
+        "report", "results", "training", "training.flow", "training.paths",
     )
 ]  # fmt: skip
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from attractor import corpora
-from attractor.corpora import CorpusStructure, PartialOrders, QueryGraphs
+from attractor.corpora import CorpusStructure, PartialOrders, QueryGraphs, plots
 from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
 from attractor.corpora.page_words import (
     GLOSSARY,
@@ -32,9 +31,9 @@ from attractor.corpora.page_words import (
 from attractor.corpora.parts._realizable_part import RealizablePart
 from attractor.corpora.parts.conflicting_part import ConflictingPart
 from attractor.corpora.parts.linear_view import LinearView
-from attractor.corpora.plots.corpus import MOST_TOKENS
-from attractor.corpora.plots.orders import largest
 from attractor.corpora.two_stages.corpus_training import TWO_STAGES, TrainedCorpus
+from attractor.plots.corpus import MOST_TOKENS
+from attractor.plots.orders import largest
 from attractor.report import seen
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Folded, Section, Table, Words
@@ -273,9 +272,7 @@ def _assumptions(report: CorpusReport, folder: ReportFolder) -> Section:
     figure = None
     if not all(check.met for check in checks):
         shares = {check.name: "met" if check.met else percent(check.share) for check in checks}
-        figure = folder.picture(
-            ASSUMPTIONS, corpora.plots.assumptions_figure(checks), seen.listed(shares)
-        )
+        figure = folder.picture(ASSUMPTIONS, plots.assumptions_figure(checks), seen.listed(shares))
     rows = [
         (
             check.name, check.statement, "yes" if check.met else "no",
@@ -301,14 +298,12 @@ def _structure(structure: CorpusStructure, suffix: str, folder: ReportFolder) ->
 
     if (found.next_token >= 0).any():
         words = [collocation_sentence(structure)]
-        add(
-            "The collocation", words, COLLOCATION, corpora.plots.collocation_figure(found), words[0]
-        )
+        add("The collocation", words, COLLOCATION, plots.collocation_figure(found), words[0])
     if len(orders.edges):
         words = [orders_sentence(structure)]
-        add("The orders", words, ORDERS, corpora.plots.orders_figure(orders), _queries_seen(orders))
+        add("The orders", words, ORDERS, plots.orders_figure(orders), _queries_seen(orders))
         if orders.size <= MOST_TOKENS:
-            drawn = corpora.plots.class_map_figure(orders)
+            drawn = plots.class_map_figure(orders)
             add("Tokens under every query", [], CLASSES, drawn, _classes_seen(orders))
     return sections
 
@@ -318,9 +313,7 @@ def _conflicting(report: CorpusReport, folder: ReportFolder) -> list[Section]:
         return []
     figure, graphs = None, report.conflicting.graphs
     if len(graphs.edges):
-        figure = folder.picture(
-            GRAPHS, corpora.plots.priority_figure(graphs), _queries_seen(graphs)
-        )
+        figure = folder.picture(GRAPHS, plots.priority_figure(graphs), _queries_seen(graphs))
     words = conflicting_sentences(report.conflicting)
     return [Section("Labels in conflict", words, figure=figure)]
 
@@ -336,9 +329,7 @@ def _part(report: CorpusReport, folder: ReportFolder) -> list[Section]:
 
 def _training(trained: TrainedCorpus, folder: ReportFolder) -> Section:
     two = trained.kind == TWO_STAGES
-    figure, draw = (
-        (STAGES, corpora.plots.two_stage_figure) if two else (LIMITS, corpora.plots.limits_figure)
-    )
+    figure, draw = (STAGES, plots.two_stage_figure) if two else (LIMITS, plots.limits_figure)
     measures = _STAGES_SEEN if two else _LIMITS_SEEN
     one = trained.data.isel(instance=0) if two else trained.data.isel(instance=0, seed=0)
     said = {words: seen.course(one[name].values) for name, words in measures.items()}

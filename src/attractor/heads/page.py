@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attractor import heads
+from attractor.heads import plots
 from attractor.heads.audit.columns import (
     control_table,
     head_table,
@@ -185,7 +185,7 @@ def write_audit_report(
         report.findings += [*numbers["findings"], ["Words: ", Link("what they mean", WORDS), "."]]
         tested = any(one["accuracy"] is not None for one in ordered)
         shown = MAP if tested else dataclasses.replace(MAP, caption=MAP_UNTESTED)
-        figure = report.picture(shown, heads.plots.audit_map_figure(data), map_seen(ordered))
+        figure = report.picture(shown, plots.audit_map_figure(data), map_seen(ordered))
         report.sections.append(Section("The heads", figure=figure))
         if asked_for_margins(ordered):
             report.sections += _margins(ordered)
@@ -222,9 +222,7 @@ def write_audit_report(
 
 def _accuracies(audit: Audit, report: ReportFolder) -> Section:
     found = heads(audit.data)
-    figure = report.picture(
-        ACCURACY, heads.plots.audit_accuracy_figure(audit.data), accuracy_seen(found)
-    )
+    figure = report.picture(ACCURACY, plots.audit_accuracy_figure(audit.data), accuracy_seen(found))
     nulls = Table(*null_table(audit.data), caption="Heads that are beyond each null.")
     said = [P_VALUE, calibration_sentence(audit.data)]
     return Section("Accuracy against the nulls", said, nulls, figure, fold="closed")
@@ -288,7 +286,7 @@ def _texts(
         shown = attention_examples(captured, audit.data, chosen)
         save_netcdf(shown, report.place / f"{file.name}.nc")
         headings = {name(one): head_line(one) for one in part}
-        drawn = heads.plots.attention_text_figure(shown, headings)
+        drawn = plots.attention_text_figure(shown, headings)
         sections.append(Section(title, figure=report.picture(file, drawn, texts_seen(shown))))
     return Section("Attention on texts", parts=sections, fold="closed")
 
@@ -306,7 +304,7 @@ def _curves(
     curves = learning_curves(captured, audit, shown, progress=progress)
     save_netcdf(curves, report.place / f"{CURVES.name}.nc")
     numbers["learning_curves"] = curve_numbers(curves)
-    drawn = heads.plots.audit_curves_figure(curves)
+    drawn = plots.audit_curves_figure(curves)
     figure = report.picture(CURVES, drawn, description(drawn))
     return Section("Learning curves", [curves_sentence(curves)], figure=figure, fold="closed")
 
@@ -348,7 +346,7 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
         f"Heads of width {control.attrs['width']:,} on {made}, trained with exact gradients for "
         f"{control.attrs['steps']:,} steps, captured and audited as the heads above.",
     ]
-    drawn = heads.plots.margin_control_figure(control)
+    drawn = plots.margin_control_figure(control)
     figure = report.picture(CONTROL, drawn, control_seen(control))
     table = Table(*control_table(control))
     return Section("The positive control", lines, table, figure, fold="closed")
@@ -357,7 +355,7 @@ def _control(control: xr.Dataset, report: ReportFolder) -> Section:
 def _checkpoints(found: CheckpointAudit, report: ReportFolder) -> Section:
     found.save(report.place / f"{CHECKPOINTS.name}.nc")
     every = by_direction(movements_of(found.data))
-    lines, drawn = movement_sentences(found.data), heads.plots.checkpoint_figure(found.data)
+    lines, drawn = movement_sentences(found.data), plots.checkpoint_figure(found.data)
     return Section(
         "Which way heads move",
         [MOVEMENT, *_beyond(every)],

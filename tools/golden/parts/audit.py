@@ -52,12 +52,12 @@ def others() -> Results:
 
     both = [checkpoint(1.0), checkpoint(2.0)]
     yield "checkpoints", lambda: heads.audit_checkpoints(both, draws=19).data
-    heads = functools.cache(lambda: heads.planted_heads(120))
+    planted = functools.cache(lambda: heads.planted_heads(120))
     yield (
         "curves",
         lambda: heads.learning_curves(
-            heads(),
-            heads.audit_heads(heads(), draws=19, heads=[(1, 0)], sink_positions=0),
+            planted(),
+            heads.audit_heads(planted(), draws=19, heads=[(1, 0)], sink_positions=0),
             heads=[(1, 0)],
             draws=2,
         ),

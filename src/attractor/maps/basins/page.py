@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from attractor import maps
+from attractor.maps import plots
 from attractor.maps.basins import BasinMap, BasinShares
 from attractor.maps.basins.tables import percent
 from attractor.report.folder import report_folder
@@ -66,7 +66,7 @@ def write_basins_report(
     """
     summary = basins_summary(shares, drawn)
     studies = [shares.data] if drawn is None else [shares.data, drawn.data]
-    colors = maps.plots.selection_colors(*studies)
+    colors = plots.selection_colors(*studies)
     title = "Where starts end"
     with report_folder(
         directory, title, source, summary, "basins", provenance=provenance, marker=BASINS
@@ -74,7 +74,7 @@ def write_basins_report(
         shares.save(report.place / BASINS)
         rows = [_row(one) for one in summary["outcomes"]]
         report.findings += _findings(summary)
-        picture = maps.plots.basin_shares_figure(shares.data, colors=colors)
+        picture = plots.basin_shares_figure(shares.data, colors=colors)
         seen = listed({row[0]: f"{row[3]} ({row[4]})" for row in rows})
         header = (
             "selection",
@@ -92,7 +92,7 @@ def write_basins_report(
         )
         if drawn is not None:
             drawn.save(report.place / "map.nc")
-            picture = maps.plots.basin_map_figure(drawn.data, colors=colors)
+            picture = plots.basin_map_figure(drawn.data, colors=colors)
             parts = {_name(one): percent(one["part"]) for one in summary["map"]["selections"]}
             seen = f"The part of the plane that each selection takes. {listed(parts)}"
             report.sections.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attractor import maps
+from attractor.maps import plots
 from attractor.maps.bias import BiasMatrix, Cell, MedianInterval
 from attractor.report import seen
 from attractor.report.folder import report_folder
@@ -87,12 +87,8 @@ def write_bias_report(
     ) as report:
         matrix.save(report.place / "matrix.nc")
         matrix.save(report.place / "matrix.csv")
-        heat_map = report.picture(
-            _HEAT_MAP, maps.plots.bias_matrix_figure(matrix), _map_seen(matrix)
-        )
-        curves = report.picture(
-            _CURVES, maps.plots.ratio_curves_figure(matrix), _curves_seen(matrix)
-        )
+        heat_map = report.picture(_HEAT_MAP, plots.bias_matrix_figure(matrix), _map_seen(matrix))
+        curves = report.picture(_CURVES, plots.ratio_curves_figure(matrix), _curves_seen(matrix))
         report.findings += _findings(matrix)
         report.sections += [
             Section(

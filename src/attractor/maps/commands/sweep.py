@@ -311,8 +311,9 @@ def draw(
         drawn = [axis for axis in (x, y, lines, panels) if axis is not None]
         points = _points(at or [])
 
-        from attractor import maps, plots
+        from attractor import plots
         from attractor.cli.provenance import sweep_provenance
+        from attractor.maps import plots as map_plots
         from attractor.maps.sweeps import (
             average_trials,
             crossings,
@@ -348,9 +349,9 @@ def draw(
         provenance = sweep_provenance(data, names, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
-                figure = maps.plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
+                figure = map_plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
             else:
-                figure = maps.plots.phase_lines_figure(
+                figure = map_plots.phase_lines_figure(
                     averages, x, lines=lines, panels=panels, transitions=halves
                 )
             plots.save_figure(figure, folder, "map" if y is not None else "lines")

@@ -10,7 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from attractor import prompts
+from attractor.prompts import plots
 from attractor.prompts.regression.runs import InContextRuns
 from attractor.report import seen
 from attractor.report.folder import report_folder
@@ -82,13 +82,11 @@ def write_in_context_report(
         save_netcdf(data, report.place / "runs.nc")
         report.findings += _findings(runs)
         report.sections.append(Section("Where each run ended", table=Table(header, rows)))
-        figure = prompts.plots.lengths_figure(
-            data, time_of_step=runs.runs[0].time_of_step, flow=flow
-        )
+        figure = plots.lengths_figure(data, time_of_step=runs.runs[0].time_of_step, flow=flow)
         training = report.picture(TRAINING, figure, _training_seen(runs))
         report.sections.append(Section("As training goes on", figure=training))
         if references.sizes["length"] > 1:
-            figure = prompts.plots.experiment_figure(data, references, runs.task.query_noise)
+            figure = plots.experiment_figure(data, references, runs.task.query_noise)
             # Without noise ridge regression has no error, and no place on a logarithmic axis.
             noisy = runs.task.query_noise > 0 or bool(references["ridge"].any())
             caption = LENGTHS.caption.format(ridge=_RIDGE if noisy else "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from attractor import prompts
 from attractor.plots.design.description import description
+from attractor.prompts import plots
 from attractor.prompts.length import PromptLength
 from attractor.prompts.length.result import TITLE
 from attractor.prompts.length.words import facts, table
@@ -57,7 +57,7 @@ def write_prompt_length_report(
             f"{name[0].upper()}{name[1:]}: {value}." for name, value in facts(found)
         ]
         header, *rows = table(found)
-        figure = prompts.plots.error_by_length_figure(data, error=error)
+        figure = plots.error_by_length_figure(data, error=error)
         picture = report.picture(ERRORS, figure, description(figure))
         report.sections.append(
             Section(
