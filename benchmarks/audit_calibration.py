@@ -18,7 +18,8 @@ import torch
 import transformers
 
 import attractor as at
-from attractor.heads import Null, capture_heads
+from attractor.heads import Null
+from attractor.heads.capture import capture_heads
 from attractor.support.progress import progress_bar
 from benchmarks.audit_turned_heads import share
 

@@ -21,9 +21,10 @@ from scipy.stats import binomtest
 
 import attractor as at
 from attractor.attention import KeyQuery, LinearHead
-from attractor.heads import Captured, capture_heads
+from attractor.heads import Captured
 from attractor.heads.audit.control import Arm
 from attractor.heads.audit.result import Margin
+from attractor.heads.capture import capture_heads
 from attractor.support.randomness import random_rotation
 
 LAYER, VOCABULARY, SHIFT = 1, 200, 5

@@ -15,7 +15,8 @@ from attractor.support.first_use import module_of
 
 WITHOUT_PAGES = ("attractor.cli", "attractor.support.containers")
 """Packages that no user imports: the commands have pages of their own."""
-TORCH = "attractor.torch"
+OF_TORCH = ("attractor.torch", "attractor.heads.capture")
+"""Packages that import PyTorch, which need not be there."""
 TITLES = {
     "attractor.analysis": "Verdicts, rates",
     "attractor.attention": "Attention, parameterizations, losses",
@@ -32,6 +33,7 @@ TITLES = {
     "attractor.papers": "Papers",
     "attractor.plots": "Plots",
     "attractor.prompts": "Long prompts",
+    "attractor.results": "Results",
     "attractor.results.provenance": "Provenance",
     "attractor.report": "Reports",
     "attractor.margin.selection": "Selections",
@@ -61,21 +63,21 @@ def packages() -> list[str]:
     """Every package with public names, ``attractor`` first."""
     found = ["attractor"]
     for module in pkgutil.walk_packages(attractor.__path__, "attractor."):
-        public = module.name != "attractor.results" and not any(
-            part.startswith("_") for part in module.name.split(".")
-        )
-        if module.name.startswith((*WITHOUT_PAGES, TORCH)) or not (module.ispkg and public):
+        public = not any(part.startswith("_") for part in module.name.split("."))
+        left_out = module.name.startswith((*WITHOUT_PAGES, *OF_TORCH))
+        if left_out or not (module.ispkg and public):
             continue
         if getattr(importlib.import_module(module.name), "__all__", ()):
             found.append(module.name)
-    return [*found, TORCH]
+    return [*found, *OF_TORCH]
 
 
 def names_of(package: str) -> list[str]:
     """The public names of a package; those of PyTorch's without importing it."""
-    if package != TORCH:
+    if package not in OF_TORCH:
         return list(importlib.import_module(package).__all__)
-    source = Path(*attractor.__path__, "torch", "__init__.py").read_text("utf-8")
+    place = package.split(".")[1:]
+    source = Path(*attractor.__path__, *place, "__init__.py").read_text("utf-8")
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
@@ -94,7 +96,7 @@ def public_names() -> dict[str, tuple[str, str]]:
     for package in sorted(packages(), key=lambda name: name.count(".")):
         for name in names_of(package):
             full = f"{package}.{name}"
-            if package == TORCH:
+            if package in OF_TORCH:
                 found[full] = (package, "class" if name[0].isupper() else "function")
                 continue
             value = getattr(importlib.import_module(package), name)
@@ -143,11 +145,11 @@ def api_pages() -> dict[str, str]:
 def _page(page: str, names: dict[str, str]) -> str:
     title = TITLES.get(page, page.removeprefix("attractor."))
     text = f"{title}\n{'=' * len(title)}\n\n"
-    summary = inspect.getdoc(importlib.import_module(page)) if page != TORCH else ""
+    summary = inspect.getdoc(importlib.import_module(page)) if page not in OF_TORCH else ""
     if summary:
         text += summary.split("\n\n")[0] + "\n\n"
-    if page == TORCH:
-        text += "Needs ``pip install 'attractor[torch]'``; and so does ``attractor.heads.capture_heads``, with ``transformers``.\n\n"
+    if page in OF_TORCH:
+        text += "Needs ``pip install 'attractor[torch]'``.\n\n"
     links = [f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names]
     text += " · ".join(links) + "\n\n"
     for name, kind in names.items():

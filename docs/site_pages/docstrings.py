@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import Any
 
-from site_pages.api import TORCH, public_names
+from site_pages.api import OF_TORCH, public_names
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields|Note|Example|Examples):")
 _TYPE = re.compile(r"^:(vartype|type|rtype)( \S+)?: (.*(?:jaxtyping|\*).*)$")
@@ -139,7 +139,7 @@ def _signature(
     signature: str | None,
     answer: str | None,
 ) -> tuple[str | None, str | None]:
-    if what == "class" and name.startswith(f"{TORCH}."):
+    if what == "class" and name.startswith(OF_TORCH):
         # PyTorch stands in as a dummy here, whose classes take anything.
         from sphinx.util.inspect import signature as signature_of, stringify_signature
 

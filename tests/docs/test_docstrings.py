@@ -4,7 +4,7 @@ import doctest
 import operator
 
 import pytest
-from site_pages.api import TORCH, public_names
+from site_pages.api import OF_TORCH, public_names
 from snippets import same_output
 
 import attractor
@@ -43,7 +43,7 @@ WITH_EXAMPLES = sorted(
         *(
             name.removeprefix("attractor.")
             for name in public_names()
-            if not name.startswith(TORCH)
+            if not name.startswith(OF_TORCH)
             and examples(operator.attrgetter(name.removeprefix("attractor."))(attractor), name)
         ),
     }

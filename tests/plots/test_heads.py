@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attractor.heads import HeadMonitor, WatchedHead
-from attractor.heads.plots.monitor import heads_figure
+from attractor.heads.plots import heads_figure
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ TRIED = {
 OF_OTHER_RUNS = {
     "attractor.corpora.mechanics.measure_limits",  # along steps and radii, in its own tests
     "attractor.corpora.linear.measure_linear",
+    "attractor.corpora.two_stages.TwoStageTrajectory",  # which holds two
 }
 
 

@@ -13,7 +13,7 @@ from attractor.support.randomness import seeded
 
 torch = pytest.importorskip("torch")
 
-from attractor.heads import capture_heads  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.torch import TorchOptimizer, train_with_torch  # noqa: E402
 
 STEPS = 6

@@ -19,6 +19,7 @@ def calls() -> Iterator[Call]:
     """One call of each."""
     yield Call(files.load, path=given.TOKEN_FILE, blames=FILE)
     yield Call(files.load_tokens, path=given.TOKEN_FILE, blames=FILE)
+    yield Call(corpora.CorpusCase.read, path=given.CORPUS_FILE, blames=FILE)
     yield Call(corpora.load_corpus, path=given.CORPUS_FILE, blames=FILE)
     yield Call(prompts.load_head, path=given.HEAD_FILE, blames=FILE)
     yield Call(papers.save_classifiers, path="a.nc", loaded=given.LOADED_CLASSIFIERS)
@@ -69,7 +70,7 @@ def calls() -> Iterator[Call]:
         takes={"seeds": "iterable sequence array", "bibtex": "iterable sequence array"},
     )
     yield Call(provenance.Provenance.from_json, text=given.PROVENANCE_TEXT)
-    yield Call(provenance.data_hash, tokens=ex.TOKENS, head=ex.HEAD)
+    yield Call(files.data_hash, tokens=ex.TOKENS, head=ex.HEAD)
     yield Call(provenance.differences, old=given.PROVENANCE, new=given.PROVENANCE)
     yield Call(
         provenance.embed, path=given.PICTURE, provenance=given.PROVENANCE, blames={"path": "file"}

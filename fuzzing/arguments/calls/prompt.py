@@ -106,10 +106,10 @@ def _finite_length() -> Iterator[Call]:
         finite_length.output_second_moment,
         finite_length.prompt_moments,
         finite_length.sum_of_squared_weights,
-        finite_length.effective_sample_size,
+        prompts.effective_sample_size,
     ):
         yield Call(function, **deviation)
-    yield Call(finite_length.freezing_length, score_deviation=1.5)
+    yield Call(prompts.freezing_length, score_deviation=1.5)
     yield Call(finite_length.error_exponent, horizon=0.5)
     yield Call(finite_length.finite_length_exponent, singular_values=POINT + 1, length=10)
     yield Call(finite_length.averaged_output_error, singular_values=POINT + 1, length=10)

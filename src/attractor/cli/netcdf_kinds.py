@@ -21,7 +21,7 @@ _OTHERS = {
         "the records of a HeadMonitor",
         "Read it by attractor.heads.load_records, and draw it by "
         "attractor.heads.plots.heads_figure; `attractor audit` takes the heads themselves, which "
-        "attractor.heads.capture_heads saves",
+        "attractor.heads.capture.capture_heads saves",
     ),
 }
 """What such files say that they are, what that is in words, and what takes it."""

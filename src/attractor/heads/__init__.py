@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         Margin as Margin,
         load_audit as load_audit,
     )
-    from attractor.heads.capture._capture_heads import capture_heads as capture_heads
     from attractor.heads.captured.captured import (
         Captured as Captured,
         CapturedLayer as CapturedLayer,

@@ -399,7 +399,7 @@ def _capture_name(number: int, files: list[Path]) -> str:
 
 def _capture(file: Path, model: Path, texts: list[str], asked: str, **options: Any) -> None:
     """Captures heads; errors are of what the command was given, ``asked`` that of layers."""
-    from attractor.heads import capture_heads
+    from attractor.heads.capture import capture_heads
 
     with naming(model="MODEL", tokenizer="MODEL", texts="TEXTS", layers=asked):
         capture_heads(model, None, texts, path=file, **options)

@@ -10,7 +10,6 @@ import warnings
 from importlib import metadata
 from typing import Any
 
-from attractor.support.checks import suggest
 from attractor.support.errors import AttractorWarning, InvalidInputError
 
 OWN = "attractor"
@@ -47,6 +46,8 @@ def load_plugin(group: str, name: str) -> Any:
     """
     known = plugins(group)
     if name not in known:
+        from attractor.support.checks import suggest  # which takes NumPy, and lists of names do not
+
         raise InvalidInputError(group, f"there is no {name!r}", suggest(name, known))
     try:
         return known[name].load()

@@ -12,11 +12,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.heads import (  # noqa: E402
-    CaptureStatus,
-    capture_heads,
-    load_captured,
-)
+from attractor.heads import CaptureStatus, load_captured  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.heads.capture.calls import calls_of  # noqa: E402
 from attractor.support.errors import AttractorError, InvalidInputError  # noqa: E402
 

@@ -9,12 +9,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.heads import (  # noqa: E402
-    CaptureStatus,
-    capture_heads,
-    load_captured,
-    watched_heads,
-)
+from attractor.heads import CaptureStatus, load_captured, watched_heads  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.heads.capture.calls import _is_pair, calls_of  # noqa: E402
 from attractor.heads.capture.layer_numbers import layer_numbers  # noqa: E402
 from attractor.heads.capture.rotations import rotates  # noqa: E402

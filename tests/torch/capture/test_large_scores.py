@@ -10,11 +10,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skips
 
-from attractor.heads import (  # noqa: E402
-    CaptureStatus,
-    WatchedHead,
-    capture_heads,
-)
+from attractor.heads import CaptureStatus, WatchedHead  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.support.errors import InvalidInputError  # noqa: E402
 
 CONSTANTS = (0.0, -10.0, -1e3, -3e3, -1e5)

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.heads import capture_heads  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.support.errors import InvalidInputError  # noqa: E402
 
 TEXTS = letters()

@@ -10,11 +10,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.heads import (  # noqa: E402
-    CaptureStatus,
-    capture_heads,
-    load_captured,
-)
+from attractor.heads import CaptureStatus, load_captured  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.heads.captured.trained_matrix import trained_matrix  # noqa: E402
 
 TEXTS = letters()

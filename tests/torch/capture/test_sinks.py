@@ -11,11 +11,8 @@ transformers = pytest.importorskip("transformers")
 from scipy.special import logsumexp  # noqa: E402 - after the skips
 from tiny_models import Letters, letters, small  # noqa: E402
 
-from attractor.heads import (  # noqa: E402
-    CaptureStatus,
-    audit_heads,
-    capture_heads,
-)
+from attractor.heads import CaptureStatus, audit_heads  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 
 SINKS = (-10, -2, 0, 2, 5, 10, 20, 30)
 TEXTS = letters(count=40, least=8)

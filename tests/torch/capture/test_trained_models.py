@@ -9,11 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from attractor.heads import (  # noqa: E402 - after the skips
-    CaptureStatus,
-    capture_heads,
-    load_captured,
-)
+from attractor.heads import CaptureStatus, load_captured  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 
 SENTENCES = [
     "The film was long, but I was never bored and would see it again.",

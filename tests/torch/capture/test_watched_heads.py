@@ -8,7 +8,8 @@ transformers = pytest.importorskip("transformers")
 
 from tiny_models import Letters, letters, small  # noqa: E402 - after the skip
 
-from attractor.heads import HeadMonitor, capture_heads, trainer_callback, watched_heads  # noqa: E402  # noqa: E402
+from attractor.heads import HeadMonitor, trainer_callback, watched_heads  # noqa: E402
+from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.support.errors import AttractorWarning, InvalidInputError  # noqa: E402
 
 TEXTS = letters(6)

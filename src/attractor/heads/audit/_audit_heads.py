@@ -95,7 +95,7 @@ def audit_heads(
     audited; ``p_together`` does.
 
     Args:
-        captured: Keys, queries and attention: of ``attractor.heads.capture_heads``, of a file, or
+        captured: Keys, queries and attention: of ``capture_heads``, of a file, or
             of ``Captured.from_arrays``.
         draws: Draws of every null; fixed beforehand, as no p-value is below ``1 / (draws + 1)``.
         alpha: Level of the tests, for all heads together.

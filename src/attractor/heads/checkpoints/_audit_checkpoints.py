@@ -61,7 +61,7 @@ def audit_checkpoints(
 
     Args:
         checkpoints: The same texts and queries as each checkpoint sees them, from the first to the
-            last: of ``attractor.heads.capture_heads`` with the same texts and the same seed.
+            last: of ``capture_heads`` with the same texts and the same seed.
         draws: Draws of the null; fixed beforehand, as no p-value is below ``1 / (draws + 1)``.
         alpha: Level of the tests, for all heads and checkpoints together.
         layers: Layers to ask about; None for all.

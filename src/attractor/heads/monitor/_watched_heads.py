@@ -66,7 +66,7 @@ def watched_heads(
             scores of one that is asked for, or of all, are not ``k^T q``.
     """
     try:
-        from attractor.heads import capture_heads
+        from attractor.heads.capture import capture_heads
     except ImportError:
         raise InvalidInputError(
             "model", "PyTorch is not installed", 'Install "attractor[transformers]"'
