@@ -22,9 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (
-    *("analysis", "attention", "audit", "geometry", "margin", "models", "next_token", "papers"),
-    *("prompt", "tokens", "training", "test_blas.py", "test_precision.py", "test_randomness.py"),
-    *("test_selection.py", "test_threads.py"),
+    *("analysis", "attention", "corpora", "geometry", "heads", "margin", "models", "papers"),
+    *("prompts", "support", "tokens", "training"),
 )
 """Folders and files of tests/ whose numbers depend on the machine."""
 

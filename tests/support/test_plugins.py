@@ -14,7 +14,7 @@ import attractor as at
 from attractor.support.errors import AttractorWarning, InvalidInputError
 from attractor.support.plugins import load_plugin, load_plugins, plugins
 
-EXTENSION = Path(__file__).parents[1] / "examples" / "extension"
+EXTENSION = Path(__file__).parents[2] / "examples" / "extension"
 
 
 def describe(folder, name, groups):

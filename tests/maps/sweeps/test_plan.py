@@ -52,7 +52,7 @@ def test_the_example_can_be_run(load):
     assert experiment.name == "train_and_verify" and grid.trials == 300
 
 
-PLANS = sorted((Path(__file__).parents[2] / "examples" / "sweeps").glob("*.toml"))
+PLANS = sorted((Path(__file__).parents[3] / "examples" / "sweeps").glob("*.toml"))
 
 
 def test_the_sweeps_of_the_selection_map_are_understood(monkeypatch):
@@ -76,7 +76,7 @@ def test_the_plans_of_the_maps_are_understood_and_say_how_to_draw_them(path):
 
 
 def test_the_script_of_a_map_draws_what_its_plans_measure():
-    folder = Path(__file__).parents[2] / "examples" / "sweeps"
+    folder = Path(__file__).parents[3] / "examples" / "sweeps"
     script = (folder / "selection.sh").read_text().replace("\\\n", " ")
     shares = next(line for line in script.splitlines() if line.startswith("shares="))
     lines = [line.strip().replace("$shares", shares[7:]).replace("$name", "KQ").split()
