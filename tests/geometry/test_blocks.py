@@ -1,5 +1,7 @@
 """Norms of blocks: what they are, how they are written, and how matrices are cut."""
 
+from fractions import Fraction
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,3 +137,15 @@ def test_one_block_is_the_norm_itself():
             for name in ("norm", "dual_norm", "steepest_descent_direction"):
                 np.testing.assert_array_equal(getattr(one, name)(W), getattr(norm, name)(W))
             assert one.norm_rounding(3, 4) == norm.norm_rounding(3, 4)
+
+
+@pytest.mark.parametrize("make", [BlockMaximum, BlockSum])
+def test_norms_of_blocks_are_exact_within_a_rounding_that_is_small(make):
+    norm = make(Block("l_1", weight=0.3, rows=(0, 2)), Block("l_1", weight=7.0, rows=(2, 4)))
+    allowed = norm.norm_rounding(4, 3)
+    assert allowed < 1e-13
+    for W in np.random.default_rng(5).normal(size=(50, 4, 3)):
+        exact = [Fraction(weight) * sum(abs(Fraction(x)) for x in part.ravel().tolist())
+                 for weight, part in ((0.3, W[:2]), (7.0, W[2:]))]  # fmt: skip
+        truth = max(exact) if make is BlockMaximum else sum(exact)
+        assert abs(Fraction(float(norm.norm(W))) - truth) <= Fraction(allowed) * truth

@@ -265,3 +265,13 @@ def test_what_killed_writes_left_does_no_harm(path):
     shutil.copy(path.parent / "s" / "zarr.json", path.parent / "s.failures.jsonl")
     assert sweep_status(path).done == 8 and check_sweep(path).passed
     assert sweep(GRID, EXPERIMENT, path).computed == 0
+
+
+def test_a_measure_of_an_unknown_type_is_refused(path):
+    described = json.loads((path / "zarr.json").read_text())
+    experiment = described["attributes"]["attractor_sweep"]["experiment"]
+    for measure in experiment["measures"].values():
+        measure[0] = "O"
+    (path / "zarr.json").write_text(json.dumps(described))
+    with pytest.raises(FileFormatError, match="its measures are of unknown types"):
+        open_sweep(path)

@@ -5,6 +5,7 @@ import pytest
 
 from attractor.papers import Outcome, all_claims, examine
 from attractor.papers.large_prompt.in_context_data import FAMILIES, family, small
+from attractor.papers.large_prompt.in_context_hypotheses import COMPARED_LENGTHS
 from attractor.prompts import InContextCase
 from attractor.prompts.in_context import negative_controls
 
@@ -38,3 +39,10 @@ def test_paths_on_short_prompts_of_few_tasks_approach_that_on_infinite_ones():
     found = examine(claim, small())
     assert found.outcome is Outcome.HOLDS, found.reason
     assert found.measured.details["gap at 64 tokens"] < found.measured.details["gap at 4 tokens"]
+
+
+def test_lengths_are_compared_where_they_and_the_longest_prompts_are_far_apart():
+    case = small().replace(token_covariance=None)
+    assert case.prompts.shape[1] == 256
+    for lengths, met in (((4, 64), True), ((4, 128), False), ((32, 64), False)):
+        assert COMPARED_LENGTHS.check(case.replace(lengths=lengths)).met == met, lengths
