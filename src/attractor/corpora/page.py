@@ -31,9 +31,9 @@ from attractor.corpora.page_words import (
 from attractor.corpora.parts._realizable_part import RealizablePart
 from attractor.corpora.parts.conflicting_part import ConflictingPart
 from attractor.corpora.parts.linear_view import LinearView
+from attractor.corpora.plots.corpus import MOST_TOKENS
+from attractor.corpora.plots.orders import largest
 from attractor.corpora.two_stages.corpus_training import TWO_STAGES, TrainedCorpus
-from attractor.plots.corpus import MOST_TOKENS
-from attractor.plots.orders import largest
 from attractor.report import seen
 from attractor.report.folder import ReportFolder, report_folder
 from attractor.report.page import FigureFile, Folded, Section, Table, Words
