@@ -4,8 +4,9 @@
     python -m tools.golden --base main --of margin --of training
     python -m tools.golden --base main --expected changes.txt # lines of: name TAB reason
 
-Both trees run the collector of this one, one after the other or both at once. Names in the file
-of expected differences may hold `*`. Numbers are compared on one machine and never stored.
+Each tree runs its own collector, so that names in the library may change between them; a base that
+has none runs this one. One runs after the other, or both at once. Names in the file of expected
+differences may hold `*`. Numbers are compared on one machine and never stored.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def start(
     """The collector on the sources of a tree, in a folder of its own."""
     folder.mkdir()
     kept = str(ROOT / "build" / "golden")
+    own = tree if (tree / "tools" / "golden" / "collect.py").exists() else ROOT
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(own)]),
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "Agg",
         "JAX_COMPILATION_CACHE_DIR": kept,  # both trees compile the same programs
