@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -105,7 +106,7 @@ def _sentence(name: str) -> str:
     module = plugins(GROUP)[name].module
     try:
         spec = importlib.util.find_spec(module)
-        source = spec.loader.get_source(module) if spec and spec.loader else None
+        source = Path(spec.origin).read_text("utf-8") if spec and spec.origin else None
     except Exception as error:  # a package of somebody else can raise anything
         return f"cannot be loaded: {type(error).__name__}: {error}"
     if source is None:

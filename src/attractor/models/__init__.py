@@ -1,5 +1,6 @@
 """Small transformers for texts and images, and their training."""
 
+from attractor.models import datasets as datasets
 from attractor.models._head_matrices import head_matrices
 from attractor.models._train_classifier import train_classifier
 from attractor.models.building import build_model

@@ -78,6 +78,7 @@ def measures() -> Results:
 def basins() -> Results:
     """Where training from many starts goes."""
     import attractor as at
+    from attractor import maps
 
     tokens, head, *_ = selected()
     data = (tokens, head, at.normalized_gradient_descent(0.1))
@@ -89,6 +90,7 @@ def basins() -> Results:
 def matrices() -> Results:
     """Which norm's margin optimizers maximize."""
     import attractor as at
+    from attractor import maps
 
     data = head_on_tokens(3)
     yield "which-norm", lambda: maps.which_norm(*data, at.sign_descent(0.1), steps=200).data

@@ -69,6 +69,7 @@ def measures() -> Results:
 
 def finite() -> Results:
     """Exact integrals of finite prompts of normal scores."""
+    from attractor import prompts
     from attractor.prompts import finite_length as finite
 
     deviations = np.array([0.1, 1.0, 3.0])
@@ -79,9 +80,11 @@ def finite() -> Results:
         for length in LENGTHS:
             yield (
                 f"{name}, {length}",
-                lambda name=name, length=length: getattr(finite, name)(deviations, length),
+                lambda name=name, length=length: getattr(
+                    finite if hasattr(finite, name) else prompts, name
+                )(deviations, length),
             )
-    yield "freezing", lambda: [finite.freezing_length(one) for one in deviations]
+    yield "freezing", lambda: [prompts.freezing_length(one) for one in deviations]
     yield "exponent", lambda: [finite.error_exponent(one) for one in (0.1, 0.5, 2.0)]
     yield "table", lambda: finite.error_table([10.0, 100.0]).coefficients
     matrices = (KEYS @ KEYS.T, 0.5 * KEYS, KEYS.T)
