@@ -130,3 +130,9 @@ def test_adding_a_multiple_loses_neither():
     found = add_multiple(scaled([1.0, 1.0, 4.0], [-3000.0, -3000.0, 3000.0]), 0.5, parameters)
     np.testing.assert_allclose(found.mantissa, [2, 1, 4])
     np.testing.assert_allclose(found.log_scale, [np.log(0.5), -3000, 3000])
+
+
+def test_a_leaf_with_a_scale_for_each_entry_keeps_their_ratios():
+    found = leaf_directions([scaled([2.0, 3.0], [-1000.0, -1001.0]), scaled([4.0, 5.0], -2000.0)])
+    np.testing.assert_allclose(found[0][1] / found[0][0], 1.5 * np.exp(-1.0), rtol=1e-14)
+    np.testing.assert_allclose(found[1][1] / found[1][0], 1.25, rtol=1e-14)

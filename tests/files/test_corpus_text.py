@@ -119,3 +119,12 @@ def test_a_line_without_spaces_is_refused(text, monkeypatch):
 def test_text_is_no_file_of_token_sequences(text):
     with pytest.raises(InvalidInputError, match=r"^file: .*attractor corpus"):
         load_tokens(text("a b\n"))
+
+
+def test_as_many_tokens_as_are_taken_are_read(text, monkeypatch):
+    file = text("a b c\nd e\n")
+    monkeypatch.setattr(corpus_text, "MOST_TOKENS", 7)  # the ends of lines are held, too
+    assert len(load_corpus(file).corpus.tokens) == 5
+    monkeypatch.setattr(corpus_text, "MOST_TOKENS", 6)
+    with pytest.raises(InvalidInputError, match="more than 6 tokens"):
+        load_corpus(file)

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from attractor.support.containers import netcdf_text, read_group, read_netcdf
+from attractor.support.containers.hdf5 import check_hdf5
 from attractor.support.errors import AttractorError, FileFormatError
 
 
@@ -199,3 +200,13 @@ def test_arrays_without_the_names_of_their_axes_are_refused(tmp_path, monkeypatc
     monkeypatch.setattr(h5netcdf.core.BaseVariable, "dimensions", property(lambda variable: ()))
     with pytest.raises(FileFormatError, match=r"a\.nc .*axes of \w+ have no names"):
         read_netcdf(file)
+
+
+def test_a_file_may_end_in_what_a_collection_begins_with(tmp_path):
+    file = tmp_path / "a.nc"
+    xr.Dataset({"x": ("i", [1.0])}).to_netcdf(file, engine="h5netcdf")
+    file.write_bytes(file.read_bytes() + b"GCOL")
+    check_hdf5(file)
+    file.write_bytes(b"no HDF5")
+    with pytest.raises(ValueError, match="not those of HDF5"):
+        check_hdf5(file)
