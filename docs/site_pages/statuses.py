@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from attractor.cli.session import ExitCode
-from site_pages.api import public_names
+from site_pages.api import OF_TORCH, public_names
 
 
 def statuses() -> dict[str, type[enum.Enum]]:
@@ -18,7 +18,7 @@ def statuses() -> dict[str, type[enum.Enum]]:
     found: dict[str, type[enum.Enum]] = {}
     for name in public_names():
         package, _, short = name.rpartition(".")
-        if not package.startswith("attractor.torch"):
+        if not package.startswith(OF_TORCH):
             value = getattr(importlib.import_module(package), short)
             if inspect.isclass(value) and issubclass(value, enum.Enum):
                 found[name] = value

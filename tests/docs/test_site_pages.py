@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from site_pages import all_pages
-from site_pages.api import api_pages, names_of, public_names
+from site_pages.api import OF_TORCH, api_pages, names_of, public_names
 from site_pages.audit_words import audit_words_page
 from site_pages.commands import command_pages
 from site_pages.docstrings import (
@@ -49,7 +49,7 @@ def shown():
 
 
 def test_every_public_name_is_in_the_reference(shown):
-    objects = {id(value_of(name)) for name in shown if not name.startswith("attractor.torch")}
+    objects = {id(value_of(name)) for name in shown if not name.startswith(OF_TORCH)}
     missing = []
     for package in ["attractor", *(f"attractor.{name}" for name in attractor._SUBMODULES)]:
         if package == "attractor.torch":
@@ -79,7 +79,7 @@ def test_a_name_that_is_added_is_in_the_reference(monkeypatch):
 def test_every_name_says_what_it_is():
     silent = []
     for name, (page, kind) in public_names().items():
-        if page == "attractor.torch":
+        if page in OF_TORCH:
             continue
         text = data_docstring(name) if kind == "data" else inspect.getdoc(value_of(name))
         if not text:

@@ -123,7 +123,9 @@ def test_text_is_no_file_of_token_sequences(text):
 
 def test_as_many_tokens_as_are_taken_are_read(text, monkeypatch):
     file = text("a b c\nd e\n")
-    monkeypatch.setattr(corpus_text, "MOST_TOKENS", 8)  # ends of lines and of the text are held, too
+    monkeypatch.setattr(
+        corpus_text, "MOST_TOKENS", 8
+    )  # ends of lines and of the text are held, too
     assert len(load_corpus(file).corpus.tokens) == 5
     monkeypatch.setattr(corpus_text, "MOST_TOKENS", 7)
     with pytest.raises(InvalidInputError, match="more than 7 tokens"):

@@ -1,6 +1,7 @@
 """Names of packages that are imported when they are first used."""
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 from types import ModuleType
@@ -23,7 +24,9 @@ def test_every_name_is_there_and_is_listed(name):
     package = importlib.import_module(name)
     listed = {one for one in dir(package) if not one.startswith("__")}
     assert set(package.__all__) <= listed
-    assert all(hasattr(getattr(package, one), "__path__") for one in listed - set(package.__all__))
+    others = listed - set(package.__all__)  # packages, which need not be imported for it
+    found = (importlib.util.find_spec(f"{name}.{one}") for one in others)
+    assert all(one and one.submodule_search_locations for one in found)
     named = [getattr(package, one) for one in package.__all__]
     assert all(hasattr(one, "__path__") for one in named if isinstance(one, ModuleType))
 

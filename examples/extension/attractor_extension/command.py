@@ -27,7 +27,8 @@ def norms(
         loaded = at.load(file)
         selection = at.optimal_tokens(loaded.tokens, loaded.head)
         problem = at.MarginProblem.from_selection(loaded.tokens, selection)
-        margins = {name: 1 / float(at.solve(problem, at.get_geometry(name)).norm) for name in names}
+        solved = {name: at.solve(problem, at.geometry.get_geometry(name)) for name in names}
+        margins = {name: 1 / float(solution.norm) for name, solution in solved.items()}
         current.result(margins=margins)
         current.say(*(f"{name}: {margin:.4g}" for name, margin in margins.items()))
 

@@ -44,5 +44,5 @@ def test_paths_on_short_prompts_of_few_tasks_approach_that_on_infinite_ones():
 def test_lengths_are_compared_where_they_and_the_longest_prompts_are_far_apart():
     case = small().replace(token_covariance=None)
     assert case.prompts.shape[1] == 256
-    for lengths, met in (((4, 64), True), ((4, 128), False), ((32, 64), False)):
+    for lengths, met in (((4, 16, 64), True), ((4, 16, 128), False), ((16, 32, 64), False)):
         assert COMPARED_LENGTHS.check(case.replace(lengths=lengths)).met == met, lengths

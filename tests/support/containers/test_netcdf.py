@@ -205,7 +205,7 @@ def test_arrays_without_the_names_of_their_axes_are_refused(tmp_path, monkeypatc
 def test_a_file_may_end_in_what_a_collection_begins_with(tmp_path):
     file = tmp_path / "a.nc"
     xr.Dataset({"x": ("i", [1.0])}).to_netcdf(file, engine="h5netcdf")
-    file.write_bytes(file.read_bytes() + b"GCOL")
+    file.write_bytes(file.read_bytes() + b"GCOL\x01")
     check_hdf5(file)
     file.write_bytes(b"no HDF5")
     with pytest.raises(ValueError, match="not those of HDF5"):
