@@ -141,9 +141,9 @@ def fake_torch(monkeypatch, content):
         calls.append((model, tokenizer, texts, options))
         path.write_bytes(content)
 
-    room = types.ModuleType("attractor.torch")
+    room = types.ModuleType("attractor.heads.capture")
     room.capture_heads = capture_heads
-    monkeypatch.setitem(sys.modules, "attractor.torch", room)
+    monkeypatch.setitem(sys.modules, "attractor.heads.capture", room)
     known, find_spec = ("torch", "transformers"), importlib.util.find_spec
 
     def found(name, *rest):

@@ -4,8 +4,8 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from attractor import plots
 from attractor.cli.session import ExitCode
+from attractor.prompts import plots
 
 FEW = ("--steps", 30, "--attention", "linear", "--dimension", 2)
 
