@@ -73,9 +73,7 @@ def test_a_report_and_the_same_again(run_json, heads, tmp_path, blank_pictures):
 def test_training_texts_are_asked_for_margin_solutions(run_json, heads, monkeypatch):
     from made_audit import made_control
 
-    monkeypatch.setattr(
-        "attractor.heads.audit.control.positive_control", lambda sizes, **options: made_control()
-    )
+    monkeypatch.setattr("attractor.heads.positive_control", lambda sizes, **options: made_control())
     monkeypatch.setattr("attractor.heads.audit.margin_solution.MOST_QUERIES", 16)
     asked = ("--heads", "0.0,1.1", "--draws", 19, "--training-texts", "--norm", "nuclear")
     found, result = run_json("audit", heads, *asked, "--control")

@@ -4,6 +4,7 @@ import runs
 
 import attractor as at
 from attractor.heads import HeadMonitor, WatchedHead, load_records
+from attractor.heads.monitor.watch import _with_nearest
 from attractor.support.errors import FileFormatError, InvalidInputError
 
 
@@ -361,3 +362,19 @@ def test_norms_and_stable_rank_of_matrices_of_any_size(scale):
     assert float(data["stable_rank"]) == pytest.approx(14 / 9)
     assert float(data["frobenius_norm"]) == pytest.approx(scale * 14**0.5)
     assert float(data["nuclear_norm"]) == pytest.approx(scale * 6)
+
+
+def test_unknown_multipliers_are_guessed_at_the_size_of_the_known_ones():
+    left, right = np.eye(3)[:, :2] - 1.0, np.ones((3, 1))
+    places = {name: np.arange(3) if name == "sequence" else np.zeros(3, int)
+              for name in ("sequence", "query", "token")}  # fmt: skip
+    problem = at.MarginProblem(left, right, **places)
+    guessed = {
+        size: _with_nearest(
+            problem, np.array([size, np.nan, np.nan])[:, None, None], np.ones((2, 1))
+        )
+        for size in (0.0, 1.0, 8.0)
+    }
+    assert guessed[8.0][0] == 8.0 and guessed[8.0][1:].max() > 0
+    np.testing.assert_allclose(guessed[8.0][1:], 8 * guessed[1.0][1:])
+    np.testing.assert_array_equal(guessed[0.0][1:], guessed[1.0][1:])

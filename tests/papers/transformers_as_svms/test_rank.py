@@ -116,3 +116,10 @@ def test_the_rank_of_one_solution_of_many_says_nothing(n, size):
     found = examine(get_claim("transformers-as-svms/nearly-full-rank"), case)
     assert found.outcome is Outcome.VACUOUS
     assert found.measured.details["nuclear solution"] == "not unique"
+
+
+def test_a_solver_stopped_early_is_beside_the_certified_rank():
+    claim = get_claim("transformers-as-svms/nearly-full-rank")
+    details = examine(claim, claim.example()).measured.details
+    stopped = next(value for name, value in details.items() if "at an accuracy of" in name)
+    assert stopped >= details["certified rank"]
