@@ -6,6 +6,7 @@ import pytest
 import attractor as at
 from attractor.explorer import Explorer, answers, state_of
 from attractor.explorer.answers import report_on
+from attractor.explorer.building import _trained_head
 from attractor.support.errors import InvalidInputError
 
 
@@ -151,3 +152,11 @@ def test_several_data_sets_of_one_are_one(flat):
     tokens, head = flat
     one = at.Tokens(tokens.keys[None], tokens.queries[None], tokens.labels[None], tokens.mask[None])
     assert state_of(one, head) == state_of(tokens, head)
+
+
+@pytest.mark.parametrize(("d", "own"), [(3, True), (2, False)])
+def test_a_trained_head_is_shown_for_tokens_of_two_numbers_that_are_their_values(d, own):
+    keys = np.random.default_rng(0).normal(size=(2, 3, d))
+    tokens = at.Tokens(keys, np.ones((2, 1)), [1, -1], values=keys if own else keys + 1)
+    with pytest.raises(InvalidInputError, match="the head is trained, which a page shows for"):
+        _trained_head(tokens, at.LinearHead(np.ones(d)))
