@@ -13,9 +13,9 @@ to a few percent. For each line the innermost statement decides, and of these th
     signatures    decorators, names, parameters and the annotation of what is returned
     guards        raise, calls of `check_*` and the like, what leads only to these
     drawing       functions with Axes or a Figure in their signature, `plots/`
-    words         functions that return texts or rows, or whose names say so; `report/`
-    files         reading, writing, provenance: by names of functions, and of folders
-    declarations  modules outside of functions and classes; bodies of commands, `cli/`
+    words         functions that return texts or rows, or whose names say so; pages
+    files         reading, writing, provenance: by names of functions, and of folders, in any room
+    declarations  modules outside of functions and classes; bodies of commands
     contracts     heads and fields of classes, functions without a body
     computing     all else
 """
@@ -32,7 +32,7 @@ import sys
 import tarfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +56,10 @@ FILES = re.compile(
     r"^_?(save|load|read|write|from_file|to_file|from_arrays|to_arrays|to_netcdf|to_json|from_json"
     r"|to_dict|from_dict|as_json|to_csv)(_|$)"
 )
-FILE_ROOMS = {"storage", "containers", "provenance", "files"}
+FILE_PLACES = {"storage", "containers", "provenance", "files"}
+PAGE_PLACES = {"report", "pages", "page", "page_words"}
+COMMAND_PLACES = {"cli", "commands", "command"}
+"""Names of folders, in whichever room they lie, and of files."""
 
 
 def lines_of_code(source: str, tree: ast.Module) -> set[int]:
@@ -83,40 +86,40 @@ def docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunct
     return ast.get_docstring(node, clean=False) is not None
 
 
-def kinds_of_lines(tree: ast.Module, folders: tuple[str, ...]) -> dict[int, str]:
-    """The kind of each line of a module that lies in these folders of the package."""
+def kinds_of_lines(tree: ast.Module, place: Set[str]) -> dict[int, str]:
+    """The kind of each line of a module, whose folders and own name are its place."""
     kinds: dict[int, str] = {}
-    _mark(tree.body, _kind_of_folder(folders) or "declarations", folders, kinds)
+    _mark(tree.body, _kind_of_place(place) or "declarations", place, kinds)
     return kinds
 
 
-def _kind_of_folder(folders: tuple[str, ...]) -> str | None:
-    """What a whole folder is about, if that is one kind."""
-    if "plots" in folders:
+def _kind_of_place(place: Set[str]) -> str | None:
+    """What all of a place is about, if that is one kind."""
+    if "plots" in place:
         return "drawing"
-    if folders and folders[0] in FILE_ROOMS:
+    if place & FILE_PLACES:
         return "files"
-    return "words" if folders[:1] == ("report",) else None
+    return "words" if place & PAGE_PLACES else None
 
 
-def _mark(body: list[ast.stmt], kind: str, folders: tuple[str, ...], kinds: dict[int, str]) -> None:
+def _mark(body: list[ast.stmt], kind: str, place: Set[str], kinds: dict[int, str]) -> None:
     """Writes the kind of every line of some statements, the inner after the outer."""
     for node in body:
         whole = rows(node)
         if isinstance(node, FUNCTIONS):
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            inner = _kind_of_function(node, folders)
+            inner = _kind_of_function(node, place)
             kinds.update(dict.fromkeys(range(first, node.body[0].lineno), "signatures"))
             kinds.update(dict.fromkeys(whole - set(range(first, node.body[0].lineno)), inner))
-            _mark(node.body, inner, folders, kinds)
+            _mark(node.body, inner, place, kinds)
         elif isinstance(node, ast.ClassDef):
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             kinds.update(dict.fromkeys(whole | set(range(first, node.lineno)), "contracts"))
-            _mark(node.body, "contracts", folders, kinds)
+            _mark(node.body, "contracts", place, kinds)
         else:
             kinds.update(dict.fromkeys(whole, "guards" if _guards(node) else kind))
             for block in _blocks(node):
-                _mark(block, kind, folders, kinds)
+                _mark(block, kind, place, kinds)
             if isinstance(node, ast.Try):
                 for handler in node.handlers:
                     if all(_guards(one) for one in handler.body):
@@ -148,9 +151,7 @@ def _guards(node: ast.stmt) -> bool:
     return False
 
 
-def _kind_of_function(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, folders: tuple[str, ...]
-) -> str:
+def _kind_of_function(node: ast.FunctionDef | ast.AsyncFunctionDef, place: Set[str]) -> str:
     """What the body of a function is about."""
     body = node.body[1:] if docstring(node) else node.body
     if all(isinstance(one, (ast.Pass, ast.Expr)) and not _calls(one) for one in body):
@@ -158,8 +159,8 @@ def _kind_of_function(
     returned = ast.unparse(node.returns) if node.returns else ""
     if DRAWING.search(f"{ast.unparse(node.args)} {returned}") or DRAWS.match(node.name):
         return "drawing"
-    if of_folder := _kind_of_folder(folders):
-        return of_folder
+    if of_place := _kind_of_place(place):
+        return of_place
     if FILES.match(node.name):
         return "files"
     texts = re.fullmatch(r"(Iterator|Iterable|list|tuple|Sequence)?\[?str(, \.\.\.)?\]?", returned)
@@ -167,7 +168,7 @@ def _kind_of_function(
         return "words"
     if GUARD.match(node.name):
         return "guards"
-    return "declarations" if folders[:1] == ("cli",) else "computing"
+    return "declarations" if place & COMMAND_PLACES else "computing"
 
 
 def _calls(node: ast.stmt) -> bool:
@@ -223,7 +224,7 @@ def count(paths: list[str], commit: str | None = None) -> dict[str, dict]:
     counts: dict[str, dict] = {}
     for path, place, text in sources(paths, commit):
         tree = ast.parse(text)
-        of_lines = kinds_of_lines(tree, place[:-1])
+        of_lines = kinds_of_lines(tree, {*place[:-1], Path(place[-1]).stem})
         kinds = Counter(of_lines.get(row, "declarations") for row in lines_of_code(text, tree))
         whole = counts.setdefault(path, {"files": 0, "lines": 0, "kinds": Counter(), "rooms": {}})
         room = place[0] if len(place) > 1 else "(top)"

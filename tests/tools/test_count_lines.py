@@ -60,9 +60,9 @@ def save(path):
 '''
 
 
-def kinds(source, *folders):
+def kinds(source, *place):
     tree = ast.parse(source)
-    of_lines = kinds_of_lines(tree, folders)
+    of_lines = kinds_of_lines(tree, {*place})
     return Counter(of_lines[row] for row in lines_of_code(source, tree))
 
 
@@ -73,6 +73,10 @@ def test_each_line_has_the_kind_of_its_innermost_statement():
         "files": 1, "signatures": signatures,
     }  # fmt: skip
     assert kinds("def solve():\n    run()\n", "cli") == {"signatures": 1, "declarations": 1}
+    for place in (("heads", "command"), ("maps", "commands", "sweep")):
+        assert kinds("def solve():\n    run()\n", *place) == {"signatures": 1, "declarations": 1}
+    for place, kind in ((("maps", "bias", "page"), "words"), (("corpora", "files"), "files")):
+        assert kinds("def solve():\n    run()\n", *place) == {"signatures": 1, kind: 1}
     assert kinds("LIMIT = 3\ndef bar():\n    run()\n", "plots") == {"drawing": 2, "signatures": 1}
     assert kinds("def run():\n    x = 1\n    assert x\n    try:\n        x = int(y)\n"
                  "    except ValueError as error:\n        raise Other from error\n") == {

@@ -40,14 +40,14 @@ def register_file(kind: type[FileContents]) -> type[FileContents]:
         raise InvalidInputError(
             "kind", f"{shown(kind)} is no class of file", "Derive it from FileContents or ArrayFile"
         )
-    by_arrays = issubclass(kind, ArrayFile) and kind.marks
-    if not by_arrays and kind.suffix in (*ARRAY_SUFFIXES, *(each.suffix for each in kinds())):
+    by_arrays, known = issubclass(kind, ArrayFile) and kind.marks, kinds()
+    if not by_arrays and kind.suffix in (*ARRAY_SUFFIXES, *(each.suffix for each in known)):
         raise InvalidInputError(
             "kind",
             f"{kind.__name__} names no arrays that only its files have, and no ending of its own",
             "Give it marks = ('name of an array',), or suffix = '.ending' and a read method",
         )
-    if kind not in kinds():
+    if kind not in known:
         _REGISTERED.append(kind)
     return kind
 
@@ -77,17 +77,17 @@ def load(path: str | os.PathLike[str]) -> FileContents:
         >>> at.load("two.npz").tokens
         Tokens(1 sequences x 2 tokens, 1 queries each, keys in R^2, queries in R^2, labeled)
     """
-    file = existing_file(path, ANY)
+    file, known = existing_file(path, ANY), kinds()
     if file.suffix in ARRAY_SUFFIXES:
         arrays, texts = read_arrays(file)
-        for kind in kinds():
+        for kind in known:
             if issubclass(kind, ArrayFile) and any(mark in arrays for mark in kind.marks):
                 return kind.from_arrays(arrays, texts, file.name)
         return LoadedTokens.from_arrays(arrays, texts, file.name)
-    for kind in kinds():
+    for kind in known:
         if kind.suffix == file.suffix:
             return kind.read(file)
-    return next(kind for kind in kinds() if kind.takes_text).read(file)
+    return next(kind for kind in known if kind.takes_text).read(file)
 
 
 def load_tokens(path: str | os.PathLike[str]) -> LoadedTokens:

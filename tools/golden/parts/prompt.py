@@ -73,17 +73,15 @@ def finite() -> Results:
     from attractor.prompts import finite_length as finite
 
     deviations = np.array([0.1, 1.0, 3.0])
-    for name in (
-        "covariance_moments", "mean_output", "output_error", "output_second_moment",
-        "prompt_moments", "sum_of_squared_weights", "effective_sample_size",
-    ):  # fmt: skip
+    averages = (
+        finite.covariance_moments, finite.mean_output, finite.output_error,
+        finite.output_second_moment, finite.prompt_moments, finite.sum_of_squared_weights,
+        prompts.effective_sample_size,
+    )  # fmt: skip
+    for average in averages:
         for length in LENGTHS:
-            yield (
-                f"{name}, {length}",
-                lambda name=name, length=length: getattr(
-                    finite if hasattr(finite, name) else prompts, name
-                )(deviations, length),
-            )
+            name = f"{average.__name__}, {length}"
+            yield name, lambda average=average, length=length: average(deviations, length)
     yield "freezing", lambda: [prompts.freezing_length(one) for one in deviations]
     yield "exponent", lambda: [finite.error_exponent(one) for one in (0.1, 0.5, 2.0)]
     yield "table", lambda: finite.error_table([10.0, 100.0]).coefficients

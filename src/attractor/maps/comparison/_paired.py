@@ -53,8 +53,6 @@ class Paired(Printed):
         pairing: Whether trials are paired, and by what.
     """
 
-    _plots = "attractor.maps.plots"
-
     names: tuple[str, str]
     table: pd.DataFrame
     words: Mapping[str, tuple[str, str]]

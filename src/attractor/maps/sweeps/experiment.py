@@ -184,7 +184,8 @@ def built_in(name: str, **settings: Any) -> Experiment:
     Raises:
         InvalidInputError: If there is none of that name, or it refuses the settings.
     """
-    module = _imported(built_in_modules()[check_choice("experiment", name, built_in_modules())])
+    modules = built_in_modules()
+    module = _imported(modules[check_choice("experiment", name, modules)])
     return _made(name, getattr(module, name), settings)
 
 
@@ -245,8 +246,8 @@ def source_of(name: str) -> str:
 
 def _place(name: str) -> tuple[str, str]:
     """The module and the name in it of the function of an experiment."""
-    if name in built_in_modules():
-        return built_in_modules()[name], "run"
+    if own := built_in_modules().get(name):
+        return own, "run"
     module, _, function = name.partition(":")
     return module, function
 

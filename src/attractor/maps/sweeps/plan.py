@@ -173,7 +173,8 @@ class _Place:
 def _named(at: _Place, settings: Mapping[str, Any]) -> Experiment:
     """The experiment of the library that a plan names."""
     name, argument = at.experiment, f"{at.file} experiment"
-    known = f"Give one of {', '.join(repr(one) for one in built_in_modules())}"
+    modules = built_in_modules()
+    known = f"Give one of {', '.join(map(repr, modules))}"
     if name is None:
         raise InvalidInputError(argument, "it is missing", known)
     if isinstance(name, str) and ":" in name:
@@ -182,9 +183,9 @@ def _named(at: _Place, settings: Mapping[str, Any]) -> Experiment:
             f"{shown(name)} is code of somebody's own, which a file is never trusted to name",
             "If you know it, name it yourself: attractor sweep PLAN --experiment module:name",
         )
-    if name not in built_in_modules():
+    if name not in modules:
         raise InvalidInputError(
-            argument, f"{shown(name)} is not known", suggest(name, built_in_modules()) + known
+            argument, f"{shown(name)} is not known", suggest(name, modules) + known
         )
     return built_in(name, **settings)
 
