@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attractor.papers import PAPERS, Claim, Paper, PaperFigure, all_claims, all_figures
-from attractor.papers.registry import PACKAGES
+from attractor.papers.ledger.index import listed
+from attractor.papers.ledger.places import places
 from attractor.papers.statement import all_statements, by_paper
 
 _PREAMBLE = """\
@@ -24,7 +25,7 @@ def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
         found: What was found wrong, as links, by name of the claim or figure that measures it.
     """
     found = found or {}
-    folders = [package.replace("_", "-") for package in PACKAGES]
+    folders = [*places()]
     rows = ""
     for name in folders:
         claims, figures = len(all_claims(name)), len(all_figures(name))
@@ -70,7 +71,7 @@ def _page(folder: str, found: Mapping[str, str]) -> str:
     text += "".join(_claim(one, found.get(one.name)) for one in all_claims(folder).values())
     figures = all_figures(folder).values()
     text += "## Figures\n\n" * bool(figures)
-    only = {name: link for name, link in found.items() if name not in all_claims()}
+    only = {name: link for name, link in found.items() if name not in listed("claims")}
     text += "".join(_figure(one, only.get(one.name)) for one in figures)
     return text
 
@@ -91,13 +92,13 @@ def link_to(name: str, folder: str = "papers/") -> str:
         name: ``paper/name``.
         folder: Where the pages of the papers lie, seen from the page that has the link.
     """
-    return _link(name, folder, figure=name not in all_claims())
+    return _link(name, folder, figure=name not in listed("claims"))
 
 
 def _link(name: str, folder: str = "", *, figure: bool = False) -> str:
     """A link to the section of a claim or figure, which may be on the page of another paper."""
     # Of two sections of one name the second, the figure's, has a number in its address.
-    number = "-1" * (figure and name in all_claims())
+    number = "-1" * (figure and name in listed("claims"))
     return f"[`{name}`]({folder}{name.split('/')[0]}.md#{name.replace('/', '')}{number})"
 
 

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from attractor.papers import all_claims, all_figures
-from attractor.papers.registry import PACKAGES
+from attractor.papers.ledger.places import places
 from site_pages.papers import link_to
 
-_FOLDERS = "|".join(package.replace("_", "-") for package in PACKAGES)
+_FOLDERS = "|".join(places())
 # A fence, which is left as it is, or a name in code that is no link yet.
 _NAME = re.compile(rf"^```.*?^```|(?<![`\[])`((?:{_FOLDERS})/[\w-]+)`", re.M | re.S)
 

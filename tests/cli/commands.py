@@ -6,7 +6,7 @@ here.
 
 from typing import NamedTuple
 
-from attractor.papers.registry import all_figures
+from attractor.papers.ledger.packs import all_figures
 from attractor.support.storage.markers import AUDIT, CHECKPOINT, REPORT
 
 FIGURE = "large-prompt/gradients"

@@ -21,12 +21,12 @@ from attractor.cli import application, interruption
 from attractor.cli.commands import demo
 from attractor.corpora import page as corpus
 from attractor.datasets import digits
-from attractor.papers import registry
+from attractor.papers.ledger import packs
 from attractor.prompts.pages import in_context, prompt_length
 from attractor.report import write
 from attractor.support import storage
 
-LOADED = (digits, registry, corpus, in_context, prompt_length, write)
+LOADED = (digits, packs, corpus, in_context, prompt_length, write)
 MOMENTS = 20
 MOST_TRIES = 3 * MOMENTS
 """Some commands are done before the moment that they are to be killed at."""

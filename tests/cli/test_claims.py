@@ -77,12 +77,12 @@ def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_pa
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_path, monkeypatch):
-    import attractor.papers.registry as registry
+    import attractor.papers.ledger.packs as packs
     from attractor.papers.next_token.data import missing_relations
 
     name = "next-token/closed-form"
-    few = {each: registry.get_claim(each) for each in (CLAIM, name)}
-    monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
+    few = {each: packs.get_claim(each) for each in (CLAIM, name)}
+    monkeypatch.setattr(packs, "all_claims", lambda paper=None: few)
     missing_relations().save(tmp_path / "corpus.npz")
     found, result = run_json("claims", "--data", "corpus.npz", "--out", "report")
     assert result.exit_code == 0, result.stderr
@@ -118,10 +118,10 @@ def test_a_claim_is_not_checked_on_another_kind_of_file(run_json, elsewhere):
 
 
 def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
-    import attractor.papers.registry as registry
+    import attractor.papers.ledger.packs as packs
 
-    few = {name: claim for name, claim in registry.all_claims().items() if name == CLAIM}
-    monkeypatch.setattr(registry, "all_claims", lambda paper=None: few)
+    few = {name: claim for name, claim in packs.all_claims().items() if name == CLAIM}
+    monkeypatch.setattr(packs, "all_claims", lambda paper=None: few)
     found, result = run_json("claims", "--data", elsewhere, "--out", "report")
     assert result.exit_code == 0
     (table,) = found["hypotheses"]

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from attractor.papers.drawing import compute, draw
 from attractor.papers.figure import PaperFigure, at_least
+from attractor.papers.ledger.packs import get_figure
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.registry import get_figure
 from attractor.results.paper import MAX_MARGIN
 from attractor.results.provenance import embed, read_provenance
 from attractor.support.errors import InvalidInputError

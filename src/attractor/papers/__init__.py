@@ -34,12 +34,11 @@ if TYPE_CHECKING:
         ClassifierCase as ClassifierCase,
         save_classifiers as save_classifiers,
     )
-    from attractor.papers.registry import (
+    from attractor.papers.ledger.packs import (
         all_claims as all_claims,
         all_figures as all_figures,
         get_claim as get_claim,
         get_figure as get_figure,
-        register_claim as register_claim,
     )
     from attractor.papers.statement import Statement as Statement, all_statements as all_statements
     from attractor.prompts.files.head import HeadCase as HeadCase

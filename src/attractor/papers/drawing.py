@@ -13,7 +13,7 @@ import xarray as xr
 
 from attractor.margin.solved_once import solved_once
 from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
-from attractor.papers.registry import figures_in
+from attractor.papers.ledger.packs import figures_in
 from attractor.plots.design.look import save_figure, style
 from attractor.results import Rows, Summary
 from attractor.results.provenance import Provenance, embed, read_provenance

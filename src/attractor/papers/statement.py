@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from attractor.papers.registry import PACKAGES, of_paper
-from attractor.results.paper import PAPERS, Paper
+from attractor.papers.ledger.index import check_paper, papers
+from attractor.papers.ledger.places import places, statements
+from attractor.results.paper import Paper
+from attractor.support.checks import check_kinds
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,13 @@ def all_statements(paper: str | None = None) -> list[Statement]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    everything = {f"{one.folder}/{place}": one for place, one in enumerate(_stored())}
-    return list(of_paper(everything, paper).values())
+    every = [one for place in places() for one in _of_place(place)]
+    if paper is None:
+        return every
+    check_kinds(paper=(paper, str))
+    check_paper(paper)
+    within = {place for place, at in places().items() if paper in (place, at.distribution)}
+    return [one for one in every if one.paper.name == paper or one.folder in within]
 
 
 def by_paper(statements: Iterable[Statement]) -> dict[Paper, list[Statement]]:
@@ -84,27 +89,21 @@ def by_paper(statements: Iterable[Statement]) -> dict[Paper, list[Statement]]:
 
 
 @cache
-def _stored() -> tuple[Statement, ...]:
-    return tuple(one for package in PACKAGES for one in _of_package(package))
-
-
-def _of_package(package: str) -> list[Statement]:
-    folder = package.replace("_", "-")
-    text = (resources.files(f"attractor.papers.{package}") / "statements.toml").read_text("utf-8")
-    return [
+def _of_place(place: str) -> tuple[Statement, ...]:
+    return tuple(
         Statement(
-            PAPERS[entry.get("paper", folder)],
-            folder,
+            papers()[entry.get("paper", place)],
+            place,
             entry["subject"],
             entry.get("number", ""),
-            _full(folder, entry.get("claims", ())),
-            _full(folder, entry.get("figures", ())),
+            _full(place, entry.get("claims", ())),
+            _full(place, entry.get("figures", ())),
             entry.get("missing", ""),
             is_experiment=kind == "experiment",
         )
-        for kind, entries in tomllib.loads(text).items()
+        for kind, entries in statements(place).items()
         for entry in entries
-    ]
+    )
 
 
 def _full(folder: str, names: Iterable[str]) -> tuple[str, ...]:

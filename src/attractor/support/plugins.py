@@ -24,12 +24,12 @@ def plugins(group: str) -> dict[str, metadata.EntryPoint]:
         group: Such as ``"attractor.commands"``.
     """
     found: dict[str, metadata.EntryPoint] = {}
-    others = sorted(metadata.entry_points(group=group), key=lambda one: _owner(one) != OWN)
+    others = sorted(metadata.entry_points(group=group), key=lambda one: owner(one) != OWN)
     for one in others:
         if one.name in found and found[one.name].value != one.value:
             warnings.warn(
-                f"{_owner(one)} adds {one.name!r} to {group}, a name that "
-                f"{_owner(found[one.name])} has already; it is left out",
+                f"{owner(one)} adds {one.name!r} to {group}, a name that "
+                f"{owner(found[one.name])} has already; it is left out",
                 AttractorWarning,
                 stacklevel=2,
             )
@@ -52,13 +52,13 @@ def load_plugin(group: str, name: str) -> Any:
     try:
         return known[name].load()
     except Exception as error:  # somebody else's module can raise anything
-        if _owner(known[name]) == OWN:
+        if owner(known[name]) == OWN:
             raise
         raise InvalidInputError(
             group,
-            f"{name!r} of {_owner(known[name])} ({known[name].value}) raised "
+            f"{name!r} of {owner(known[name])} ({known[name].value}) raised "
             f"{type(error).__name__}: {error}",
-            f"Mend or uninstall {_owner(known[name])}",
+            f"Mend or uninstall {owner(known[name])}",
         ) from error
 
 
@@ -73,6 +73,6 @@ def load_plugins(group: str) -> dict[str, Any]:
     return found
 
 
-def _owner(entry: metadata.EntryPoint) -> str:
+def owner(entry: metadata.EntryPoint) -> str:
     """The distribution that an entry point is of."""
     return entry.dist.name if entry.dist is not None else "an unknown distribution"

@@ -14,6 +14,7 @@ from attractor.cli.interruption import behind
 from attractor.cli.options import Json, Quiet, Report, Seed, report_output
 from attractor.cli.session import Session, session
 from attractor.files.reading import ANY
+from attractor.papers.ledger.index import listed
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
@@ -78,11 +79,8 @@ def claims(
             existing_file(data, ANY)
             cases = _read(current, data)
 
-        from attractor.papers.registry import all_claims, get_claim
-
-        chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         if not (names or of or everything or data):
-            lines = {name: claim.summary for name, claim in chosen.items()}
+            lines = {name: one.summary for name, one in listed("claims").items()}
             current.list_names(lines)
             current.result(claims=lines)
             return
@@ -90,11 +88,13 @@ def claims(
         from attractor.papers.check import check_claim
         from attractor.papers.files.classifiers import ClassifierCase
         from attractor.papers.hypotheses_table import check_hypotheses
+        from attractor.papers.ledger.packs import all_claims, get_claim
         from attractor.papers.pages.claims import claims_summary, write_claims_report
         from attractor.papers.results import ClaimResults
         from attractor.papers.statement import all_statements
         from attractor.support.progress import progress_bar
 
+        chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         left_out = []
         if data is not None and cases is not None:
             chosen, left_out = _speaking_of(cases[0], chosen, data)
@@ -218,7 +218,7 @@ def claims_provenance(
         cases: The user's data, or None for the papers' own.
         seed: Names all that is random.
     """
-    from attractor.papers.registry import get_claim
+    from attractor.papers.ledger.packs import get_claim
     from attractor.results.provenance import Provenance
 
     hashes = [case.hash for case in cases or ()]

@@ -11,6 +11,7 @@ import typer
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
+from attractor.papers.ledger.index import listed
 from attractor.support.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -67,22 +68,21 @@ def figures(
                 "NAME", "it was given beside --of or --all", "Give the one or the other"
             )
 
-        from attractor.papers.registry import all_figures, get_figure
-
-        chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not (names or of or everything):
             why = "the figures are only listed without a name, --of or --all"
             _refuse_idle(why, data=data, seeds=seeds, as_published=as_published)
-            lines = {name: figure.summary for name, figure in chosen.items()}
+            lines = {name: one.summary for name, one in listed("figures").items()}
             current.list_names(lines)
             current.result(figures=lines)
             return
 
         from attractor.margin.solved_once import solved_once
         from attractor.papers.drawing import check_request, draw, figure_files
+        from attractor.papers.ledger.packs import all_figures, get_figure
         from attractor.papers.pages.figures import GALLERY, write_gallery
         from attractor.support.storage import Input, OutputFile, OutputFolder, check_paths
 
+        chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
         if not any(figure.takes for figure in chosen.values()):
             _refuse_idle("none of these figures is made of data of yours", data=data)
         if not any(figure.artifact for figure in chosen.values()):

@@ -1,4 +1,4 @@
-"""Its claims, in the order of the text."""
+"""Its claims."""
 
 from attractor.papers.claim import Claims
 from attractor.prompts.files.head import HeadCase
@@ -11,34 +11,3 @@ REGRESSION_CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 IN_CONTEXT_CLAIMS = Claims(LARGE_PROMPT, InContextCase)
 MIXTURE_CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
 FEATURE_CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")
-
-ORDER = (
-    "affine_identity",
-    "concentration",
-    "sub_gaussian_concentration",
-    "sharp_rates",
-    "exponent",
-    "hard_attention",
-    "row_concentration",
-    "certified_concentration",
-    "mixtures",
-    "discriminant",
-    "discriminant_saddles",
-    "discriminant_escape",
-    "discriminant_local_flow",
-    "discriminant_krylov_flow",
-    "denoising",
-    "denoising_gaps",
-    "iterated_denoising",
-    "discrete_features",
-    "feature_training",
-    "general_training",
-    "trajectories",
-    "risk_limit",
-    "order_of_limits",
-    "trained_limit",
-    "heavy_tails",
-    "linear_attention_optimum",
-    "finite_optima",
-    "opposite_heads",
-)

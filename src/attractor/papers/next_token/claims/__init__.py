@@ -1,4 +1,4 @@
-"""Its claims, in the order of the text."""
+"""Its claims."""
 
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Claims
@@ -15,21 +15,3 @@ MECHANICS_CLAIMS = Claims(MECHANICS, CorpusCase, "next-token")
 LINEAR_CLAIMS = Claims(LINEAR_NEXT_TOKEN, CorpusCase, "next-token")
 MULTICLASS_CLAIMS = Claims(MULTICLASS_DESCENT, CorpusCase, "next-token")
 MEMORY_CLAIMS = Claims(ASSOCIATIVE_MEMORY, CorpusCase, "next-token")
-
-ORDER = (
-    "feed_forward_path",
-    "feed_forward_gradient",
-    "feed_forward_logits",
-    "attention_gradient",
-    "optimal_attention",
-    "attention_descent",
-    "attention_path",
-    "attention_loss",
-    "closed_form",
-    "generalization",
-    "conflicting_labels",
-    "linear_decoders",
-    "linear_descent",
-    "decoder_norms",
-    "associative_memory",
-)

@@ -1,29 +1,15 @@
-import importlib
-import pkgutil
-
 import pytest
 
 from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_figure
-from attractor.papers.registry import figures_in
+from attractor.papers.ledger.index import stored_index
+from attractor.papers.ledger.packs import figures_in, make_index
+from attractor.papers.ledger.places import places
 from attractor.support.errors import InvalidInputError
 
 
-@pytest.mark.parametrize("folder", ["claims", "figures"])
-@pytest.mark.parametrize(
-    "paper",
-    [
-        "max_margin",
-        "transformers_as_svms",
-        "mirror_descent",
-        "next_token",
-        "large_prompt",
-        "folklore",
-    ],
-)
-def test_every_module_is_in_the_list(paper, folder):
-    room = importlib.import_module(f"attractor.papers.{paper}.{folder}")
-    names = {module.name for module in pkgutil.iter_modules(room.__path__)}
-    assert {name for name in names if not name.startswith("_")} == set(room.ORDER)
+@pytest.mark.parametrize("place", places())
+def test_an_index_says_what_one_made_anew_does(place):
+    assert stored_index(place) == make_index(place), f"run write_index({place!r})"
 
 
 def test_lists_are_those_of_the_papers_together():

@@ -1,0 +1,119 @@
+"""Lists of claims and figures, from the index of each paper: nothing is imported for them.
+
+The index (``index.json``, which ``packs.write_index`` makes) has a line for each claim and figure:
+the module that it lies in, its summary, its paper. A paper without an index is imported whole.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from functools import cache
+from typing import Literal, NamedTuple
+
+from attractor.papers.ledger.places import folder, imported, is_package, places
+from attractor.results.paper import PAPERS, Paper
+from attractor.support.checks import check_kinds, suggest
+from attractor.support.errors import AttractorWarning, InvalidInputError
+from attractor.support.plugins import OWN
+
+Kind = Literal["claims", "figures"]
+Contents = dict[Kind, dict[str, "Listed"]]
+"""The claims and figures of a paper by name."""
+INDEX = "index.json"
+
+
+class Listed(NamedTuple):
+    """A claim or figure, as an index has it.
+
+    Attributes:
+        module: The module that it lies in.
+        summary: A line that says what is claimed or shown.
+        paper: The name of the paper that it is from.
+    """
+
+    module: str
+    summary: str
+    paper: str
+
+
+def listed(kind: Kind, of: str | None = None) -> dict[str, Listed]:
+    """All claims or figures by name, in the order of the papers; none with an index is imported.
+
+    A pack that cannot be read is named in a warning, and the others are listed.
+
+    Args:
+        kind: Which of the two.
+        of: A paper, or a distribution that brings some; None for all.
+
+    Raises:
+        InvalidInputError: If there is no such paper or distribution.
+    """
+    check_kinds(paper=(of, str | None))
+    contents = _contents()
+    every = {name: one for place in contents for name, one in contents[place][kind].items()}
+    if of is None:
+        return every
+    check_paper(of)
+    within = {place for place in contents if of in (place, places()[place].distribution)}
+    return {
+        name: one
+        for name, one in every.items()
+        if one.paper == of or name.partition("/")[0] in within
+    }
+
+
+def check_paper(name: str) -> None:
+    """Refuses what names no paper and no distribution that brings some.
+
+    Raises:
+        InvalidInputError: If there is none of that name.
+    """
+    known = dict.fromkeys([*papers(), *(place.distribution for place in places().values())])
+    if name not in known:
+        raise InvalidInputError(
+            "paper",
+            f"there is no paper {name!r}",
+            f"{suggest(name, known)}Give one of {', '.join(known)}",
+        )
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """Papers by name: ours, then those of other distributions."""
+    found = dict(PAPERS)
+    for place in _contents():
+        module, distribution = places()[place]
+        if distribution != OWN:
+            for one in vars(imported(place, module)).values():
+                if isinstance(one, Paper):
+                    found.setdefault(one.name, one)
+    return found
+
+
+def stored_index(place: str) -> Contents | None:
+    """What the index of a paper says; None where it has none."""
+    file = folder(place) / INDEX
+    if not is_package(place) or not file.is_file():
+        return None
+    return {
+        kind: {name: Listed(*one) for name, one in found.items()}
+        for kind, found in json.loads(file.read_text("utf-8")).items()
+    }
+
+
+@cache
+def _contents() -> dict[str, Contents]:
+    """The claims and figures of all papers that can be read; it is said which cannot."""
+    found = {}
+    for place in places():
+        try:
+            stored = stored_index(place)
+            if stored is None:
+                from attractor.papers.ledger.packs import make_index  # which loads JAX
+
+                stored = make_index(place)
+            found[place] = stored
+        except InvalidInputError as error:
+            warnings.warn(str(error), AttractorWarning, stacklevel=3)
+    return found

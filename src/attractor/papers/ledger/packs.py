@@ -1,0 +1,145 @@
+"""Claims and figures by name, each imported alone, and the index of a paper made anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attractor.papers.claim import Claim
+from attractor.papers.figure import PaperFigure
+from attractor.papers.ledger.index import INDEX, Contents, Kind, Listed, listed
+from attractor.papers.ledger.places import folder, imported, is_package, places, statements
+from attractor.support.checks import check_kinds, suggest
+from attractor.support.errors import InvalidInputError
+from attractor.support.storage import write_file
+
+_CLASSES = {"claims": Claim, "figures": PaperFigure}
+
+
+def all_claims(paper: str | None = None) -> dict[str, Claim]:
+    """Every claim by name, of one paper or of all, in the order of the papers' statements.
+
+    Args:
+        paper: A paper, with those that are checked beside it, or a distribution that brings some.
+
+    Raises:
+        InvalidInputError: If there is no such paper.
+    """
+    return {name: get_claim(name) for name in listed("claims", paper)}
+
+
+def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
+    """Every figure by name, of one paper or of all, in the order of the papers' statements.
+
+    Args:
+        paper: A paper, with those that are shown beside it, or a distribution that brings some.
+
+    Raises:
+        InvalidInputError: If there is no such paper.
+    """
+    return {name: get_figure(name) for name in listed("figures", paper)}
+
+
+def get_claim(name: str) -> Claim:
+    """Finds a claim; the module that it lies in is imported, and no other.
+
+    Raises:
+        InvalidInputError: If there is none of that name; suggests near ones.
+
+    Example:
+        >>> import attractor as at
+        >>> claim = at.papers.get_claim("transformers-as-svms/rank")
+        >>> claim.summary
+        'Frobenius and nuclear solutions have at most the rank n, the number of queries'
+    """
+    return _found("claims", name)
+
+
+def get_figure(name: str) -> PaperFigure:
+    """Finds a figure; the module that it lies in is imported, and no other.
+
+    Raises:
+        InvalidInputError: If there is none of that name; suggests near ones.
+    """
+    return _found("figures", name)
+
+
+def figures_in(out: str | os.PathLike[str]) -> dict[str, PaperFigure]:
+    """The figures of the papers that have a subfolder in a folder; no others are loaded."""
+    return {
+        name: get_figure(name)
+        for name in listed("figures")
+        if Path(out, name.partition("/")[0]).is_dir()
+    }
+
+
+def write_index(place: str) -> Path:
+    """Writes the index of a paper, in the order of its statements.
+
+    Args:
+        place: The first part of the names of its claims.
+
+    Raises:
+        InvalidInputError: If the paper is one module, which needs none.
+    """
+    if not is_package(place):
+        raise InvalidInputError("place", f"{place} is one module", "It needs no index")
+    made = make_index(place)
+    kinds = {
+        kind: ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in found.items())
+        for kind, found in made.items()
+    }
+    text = ",\n".join(f'"{kind}": {{\n{lines}\n}}' for kind, lines in kinds.items())
+    file = folder(place) / INDEX
+    write_file(file, f"{{\n{text}\n}}\n")
+    return file
+
+
+def make_index(place: str) -> Contents:
+    """What an index says, made anew by importing all modules of a paper."""
+    entries = [entry for each in statements(place).values() for entry in each]
+    modules = [*_modules(place)]
+    found: Contents = {}
+    for kind in _CLASSES:
+        every = {
+            name: Listed(module.__name__, one.summary, one.paper.name)
+            for module in reversed(modules)
+            for name, one in _declared(module, kind).items()
+        }
+        order = [f"{place}/{name}" for entry in entries for name in entry.get(kind, ())]
+        found[kind] = {name: every[name] for name in dict.fromkeys([*order, *every])
+                       if name in every}  # fmt: skip
+    return found
+
+
+def _found(kind: Kind, name: str) -> Any:
+    """The claim or figure of a name."""
+    check_kinds(name=(name, str))
+    every = listed(kind)
+    if name in every:
+        module = imported(name.partition("/")[0], every[name].module)
+        return _declared(module, kind)[name]
+    alike = [one for one in every if one.rpartition("/")[2] == name.rpartition("/")[2]]
+    meant = f"Did you mean {' or '.join(alike)}? " if alike else suggest(name, every)
+    remedy = f"{meant}`attractor {kind}` lists them"
+    raise InvalidInputError("name", f"there is no {kind[:-1]} {name!r}", remedy)
+
+
+def _modules(place: str) -> Iterator[ModuleType]:
+    """All modules of a paper: the one that it is, or a package and what lies in it."""
+    top = imported(place, places()[place].module)
+    yield top
+    for inner in pkgutil.walk_packages(getattr(top, "__path__", ()), f"{top.__name__}."):
+        yield imported(place, inner.name)
+
+
+def _declared(module: ModuleType, kind: Kind) -> Mapping[str, Any]:
+    """The claims or figures that a module declares, by name."""
+    return {
+        thing.name: thing for thing in vars(module).values() if isinstance(thing, _CLASSES[kind])
+    }
