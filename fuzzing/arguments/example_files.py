@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 import tempfile
 from pathlib import Path
@@ -182,10 +181,7 @@ CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
 FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))
 FIGURE = Lazy(lambda: papers.get_figure(FIGURE_NAME.value))
 PAPER = Lazy(lambda: CLAIM.value.paper)
-OWN_CLAIM = Lazy(lambda: dataclasses.replace(CLAIM.value, name="made/up"))
-ASSUMPTION = Lazy(lambda: CLAIM.value.assumptions[0])
+ASSUMPTION = Lazy(lambda: CLAIM.value.given[0])
 CLAIMS = Lazy(lambda: papers.Claims(PAPER.value, papers.Case))
-CONTRAST = Lazy(
-    lambda: papers.Contrast("a", CLAIM.value.conclusion.measure, "b", dict, 0.0, "none")
-)
+CONTRAST = Lazy(lambda: papers.Comparison("a", dict, dict, "b", dict, 0.0, "none"))
 REQUEST = Lazy(lambda: papers.Request("quick", {}))

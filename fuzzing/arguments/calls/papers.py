@@ -19,7 +19,7 @@ def calls() -> Iterator[Call]:
     yield Call(papers.all_statements)
     examined = {"claim": given.CLAIM, "case": given.CASE}
     yield Call(papers.examine, **examined)
-    yield Call(papers.examine_control, **examined)
+    yield Call(papers.check_claim, claim=given.CLAIM, cases=given.CASES)
     yield Call(papers.get_claim, name=given.CLAIM_NAME)
     yield Call(
         papers.Claim.about,
@@ -36,5 +36,4 @@ def calls() -> Iterator[Call]:
         statement="nothing", assuming=(), contrast=given.CONTRAST, data=lambda seed: [],
         takes={"assuming": "sequence array"},
     )  # fmt: skip
-    yield Call(papers.register_claim, claim=given.OWN_CLAIM)
     yield Call(papers.get_figure, name=given.FIGURE_NAME)

@@ -10,10 +10,10 @@ from jaxtyping import Float
 
 from attractor.files.case import Case
 from attractor.geometry import Geometry
-from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Measurement
 from attractor.papers.folklore.claims import CLAIMS
 from attractor.papers.hypotheses import SCORES_DIFFER, trained_by, trains
+from attractor.papers.ledger.claim import Assumption
 from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import trained

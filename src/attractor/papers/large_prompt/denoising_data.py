@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
 from attractor.papers.large_prompt.mixture_data import clusters, noisy_points, random_mixture
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.head import AttentionHead
 

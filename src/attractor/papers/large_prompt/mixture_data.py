@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.head_hypotheses import MIXTURE_TOKENS
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.measures.gaussian import Gaussian
@@ -35,7 +34,7 @@ class Clusters(NamedTuple):
     covariances: Float[np.ndarray, "component d d"]
 
 
-@once_a_case
+@once
 def clusters(case: HeadCase) -> Clusters:
     """The components of the law of the tokens, where it is a Gaussian mixture."""
     law = case.tokens

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.head import HeadCase, root
 
 
@@ -58,7 +58,7 @@ def union(weights: Float[np.ndarray, "part"], parts: list[Points]) -> Points:
     return Points(np.concatenate([part.points for part in parts]), np.concatenate(shifted))
 
 
-@once_a_case
+@once
 def cluster_points(case: HeadCase, nodes: int) -> Points:
     """The law of the tokens of a case, a Gaussian mixture, as points with weights.
 

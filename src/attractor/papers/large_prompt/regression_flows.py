@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from attractor.papers.claim import Measurement
 from attractor.papers.large_prompt.regression_hypotheses import INDEPENDENT
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import BlockFlow, infinite_flow
 from attractor.prompts.regression.blocks import Blocks
@@ -49,7 +49,7 @@ def clock(case: RegressionCase) -> Float[np.ndarray, "time"]:
     return np.concatenate([[0], np.geomspace(0.05, time_to_rest(case), _RECORDS)])
 
 
-@once_a_case
+@once
 def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow on finite prompts."""
     if not INDEPENDENT.check(case).met or case.value != case.initial_scale:
@@ -71,7 +71,7 @@ def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
     return BlockFlow(parameters=blocks, **kept)
 
 
-@once_a_case
+@once
 def fixed_value_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow of ``A`` alone on finite prompts, with ``b`` fixed at its start."""
     return _finite_flow.finite_flow(
@@ -79,7 +79,7 @@ def fixed_value_flow(case: RegressionCase, length: int) -> BlockFlow:
     )
 
 
-@once_a_case
+@once
 def limit_flow(case: RegressionCase) -> BlockFlow:
     """The flow on infinite prompts."""
     return infinite_flow(case.task, case.start, clock(case))

@@ -12,9 +12,8 @@ from attractor.corpora import Corpus
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.linear import EmbeddedContexts
 from attractor.corpora.mechanics import AttentionLimits, attention_limits, conflicting_corpora
-from attractor.papers.assumption import Assumption, Check
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.next_token.data import grammar
-from attractor.papers.once import once_a_case
 from attractor.support.randomness import generator
 
 _MOST_UNKNOWNS = 4_000
@@ -61,7 +60,7 @@ def random_followers(seed: int, contexts: int = 5, vocabulary: int = 5) -> Corpu
     return CorpusCase(corpus, about=f"several followers of a context, seed {seed}")
 
 
-@once_a_case
+@once
 def limits(case: CorpusCase) -> AttentionLimits:
     """The predicted limits of attention with labels among the tokens of their contexts."""
     return attention_limits(case.corpus, case.table)

@@ -9,7 +9,7 @@ import numpy as np
 from attractor.corpora import Corpus
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.linear import EmbeddedContexts
-from attractor.papers.assumption import Assumption, Check
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.next_token.conflicting_data import (
     SEVERAL_FOLLOWERS,
     followers,

@@ -17,7 +17,7 @@ from attractor.papers.folklore.margins import (
     missing_margin,
     three,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 
 _SIGN_MOMENTUM = "sign momentum:learning_rate=0.03"
 _LION = "lion:learning_rate=0.002"
@@ -49,7 +49,7 @@ LION = margin_claim(
 )
 
 
-@once_a_case
+@once
 def _missing(case: Case, seed: int, exponent: float) -> Measurement:
     optimizer = f"{case.optimizer or _LARGE},learning_rate_exponent={exponent}"
     decayed = case.replace(optimizer=optimizer)
@@ -75,4 +75,5 @@ DECAYING_STEPS = CLAIMS.claim(
     "same sum, 0.0019, is below it and comes as near: a decay is one way to get below. Nothing is "
     "said of other first steps: from 30, more than half of the margin is still missing after "
     "300,000 steps",
+    exchange="neighboring exponents lead there as well",
 )

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import (
@@ -28,6 +27,7 @@ from attractor.papers.large_prompt.denoising_data import (
     variances,
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS
+from attractor.papers.ledger.claim import Assumption
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.head import AttentionHead
 

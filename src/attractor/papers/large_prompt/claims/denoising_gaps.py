@@ -10,7 +10,6 @@ import scipy.optimize
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries
@@ -25,7 +24,7 @@ from attractor.papers.large_prompt.denoising_data import (
 )
 from attractor.papers.large_prompt.mixture_data import FEW_DIMENSIONS, clusters
 from attractor.papers.large_prompt.quadrature import Points, cluster_points
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, once
 from attractor.prompts.files.head import HeadCase
 
 _STARTS = 4
@@ -45,7 +44,7 @@ def _seen(case: HeadCase) -> Points:
     return cluster_points(case, _NODES[case.V.shape[1]])
 
 
-@once_a_case
+@once
 def _wanted(case: HeadCase) -> Outputs:
     return posterior_mean(case, _seen(case).points)
 
@@ -104,6 +103,7 @@ def _misses(
     wrong: tuple[str, _Named],
     further: Sequence[Assumption],
     note: str,
+    exchange: str,
 ) -> Claim:
     return MIXTURE_CLAIMS.claim(
         name,
@@ -127,6 +127,7 @@ def _misses(
             noisy_points((1.0, 2.0), (-2.0, 1.0), spread=0.5, noise=1.5),
         ],
         note=note,
+        exchange=exchange,
     )
 
 
@@ -140,6 +141,7 @@ ONE_HEAD_GAP = _misses(
     ("the best two heads, of the same search", 2),
     (CLUSTERS_APART, DIFFERENT_VARIANCES, TWO_DIMENSIONS),
     "the best head is the best that descent finds; its values are best for its scores",
+    exchange="no heads at all miss what one head misses",
 )
 LINEAR_ATTENTION_GAP = _misses(
     "linear-attention-gap",
@@ -151,4 +153,5 @@ LINEAR_ATTENTION_GAP = _misses(
     ("the best linear map of what is seen and of the output of the head", _with_output),
     (CLUSTERS_APART,),
     "over infinitely many tokens linear attention is a linear map of its query",
+    exchange="linear maps of nearly anything miss it",
 )

@@ -13,7 +13,7 @@ from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.data import Outputs, Queries, features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.measures.empirical import Empirical
 
@@ -36,7 +36,7 @@ class Values(NamedTuple):
     frequencies: Float[np.ndarray, "value"]
 
 
-@once_a_case
+@once
 def token_values(case: HeadCase) -> Values:
     """The values that tokens take, and their frequencies, where their law is of samples."""
     law = case.tokens
@@ -66,14 +66,14 @@ def _affine(case: HeadCase, queries: Queries) -> Outputs:
     return (mean + queries @ case.U.T @ covariance) @ case.V.T
 
 
-@once_a_case
+@once
 def _counts(case: HeadCase, seed: int) -> Int[np.ndarray, "prompt value"]:
     """How often each value occurs in prompts of drawn tokens."""
     draws = np.random.default_rng([seed, 37])
     return draws.multinomial(_LENGTH, token_values(case).frequencies, _PROMPTS)
 
 
-@once_a_case
+@once
 def _finite(case: HeadCase, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, and the outputs of drawn prompts: their mean and its standard error.
 

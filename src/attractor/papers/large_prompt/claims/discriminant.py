@@ -22,7 +22,7 @@ from attractor.papers.large_prompt.discriminant import (
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, FEW_DIMENSIONS, two_classes
 from attractor.papers.large_prompt.quadrature import attended, cluster_points
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.head import AttentionHead
 
@@ -153,7 +153,7 @@ BAYES_CRITICAL = MIXTURE_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _critical_risks(case: HeadCase, seed: int) -> list[float]:
     """The risk at zeros of the gradient that are found from starts of several sizes.
 

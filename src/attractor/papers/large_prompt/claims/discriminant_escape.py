@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.discriminant import Classes, Effective, bayes_risk, classes, risk
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.head import HeadCase
 
 _SIZES = (1e1, 1e2, 1e3, 1e4)

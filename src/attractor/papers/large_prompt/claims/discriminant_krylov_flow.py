@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.claims.discriminant_saddles import Parameters
 from attractor.papers.large_prompt.discriminant import Classes, Effective, classes, risk
 from attractor.papers.large_prompt.discriminant_head import Matrices, head_flow
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.head import HeadCase
 
 _ROUNDING = 1e-9

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.discriminant import Classes, Effective, bayes_risk, classes, risk
@@ -19,7 +18,7 @@ from attractor.papers.large_prompt.discriminant_head import (
     head_risk,
 )
 from attractor.papers.large_prompt.mixture_data import CLASSES, two_classes
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.head import HeadCase
 
 Parameters = Float[np.ndarray, "parameter"]
@@ -49,7 +48,7 @@ NOT_OPPOSITE = Assumption[HeadCase](
 )
 
 
-@once_a_case
+@once
 def _critical_points(case: HeadCase, seed: int) -> list[Parameters]:
     """Zeros of the gradient that are not Bayes.
 

@@ -7,13 +7,12 @@ import scipy.integrate
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import FEATURE_CLAIMS
 from attractor.papers.large_prompt.claims.discrete_features import token_values
 from attractor.papers.large_prompt.data import features, random_features
 from attractor.papers.large_prompt.head_hypotheses import DISCRETE_TOKENS
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.head import HeadCase
 
 _END = 1e8
@@ -53,7 +52,7 @@ _DOMINANT = Assumption[HeadCase](
 )
 
 
-@once_a_case
+@once
 def attention_on_own(case: HeadCase) -> Float[np.ndarray, "feature step"]:
     """Attention on the feature of the query along gradient flow from zero scores.
 

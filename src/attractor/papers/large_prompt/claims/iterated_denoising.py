@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import MIXTURE_CLAIMS
 from attractor.papers.large_prompt.denoising import posterior_mean
 from attractor.papers.large_prompt.denoising_data import DENOISING, noisy_points, variances
 from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.head import HeadCase
 
 _STARTS = 16
@@ -56,7 +55,7 @@ _SETTLES = Assumption[HeadCase](
 _ASSUMPTIONS = (*DENOISING, _EVEN, _SETTLES)
 
 
-@once_a_case
+@once
 def _ends(case: HeadCase, seed: int) -> np.ndarray:
     """Starts and ends of points, from the middle of the means in half differences of them."""
     first, second = clusters(case).means

@@ -16,7 +16,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     NOISELESS,
     QUERIES_EVERYWHERE,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import linear_attention_flow
 from attractor.prompts.regression.blocks import Blocks
@@ -94,7 +94,7 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
 )
 
 
-@once_a_case
+@once
 def _trained(case: RegressionCase) -> Blocks:
     """The head of linear attention trained until it converges."""
     times = np.array([0, time_to_rest(case, _moment(case))])
@@ -141,7 +141,7 @@ def _test_error(case: RegressionCase, trained_length: float) -> float:
     return total
 
 
-@once_a_case
+@once
 def _sampled_error(case: RegressionCase, seed: int) -> tuple[float, float]:
     """The same by sampling prompts, with its standard error."""
     task, trained, length = case.task, case.lengths[0], case.lengths[-1]

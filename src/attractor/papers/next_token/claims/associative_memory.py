@@ -15,6 +15,7 @@ from attractor.corpora.linear import (
 from attractor.geometry import Frobenius, Geometry, Spectral
 from attractor.margin import solve
 from attractor.papers.claim import Comparison, Measurement
+from attractor.papers.ledger.claim import once
 from attractor.papers.next_token.claims import MEMORY_CLAIMS
 from attractor.papers.next_token.conflicting_data import FEW_CONTEXTS
 from attractor.papers.next_token.single_followers import (
@@ -23,7 +24,6 @@ from attractor.papers.next_token.single_followers import (
     associations,
     orthonormal_contexts,
 )
-from attractor.papers.once import once_a_case
 from attractor.training import spectral_descent, steepest_descent
 
 _ASSUMPTIONS = (FEW_CONTEXTS, ONE_FOLLOWER, OWN_ANSWERS)
@@ -73,7 +73,7 @@ FIRST_STEP = MEMORY_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _late_run(case: CorpusCase) -> LinearTrajectory:
     contexts = orthonormal_contexts(case)
     return train_linear(contexts, spectral_descent(_RATE), steps=_STEPS[-1], record=list(_STEPS))

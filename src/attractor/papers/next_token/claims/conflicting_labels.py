@@ -19,6 +19,7 @@ from attractor.corpora.mechanics import (
 from attractor.corpora.mechanics.convexity import chord_test
 from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Measurement
+from attractor.papers.ledger.claim import once
 from attractor.papers.next_token.claims import MECHANICS_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
     CONFLICTS,
@@ -31,7 +32,6 @@ from attractor.papers.next_token.conflicting_data import (
     random_labels,
 )
 from attractor.papers.next_token.decades import DECADES, last_decade
-from attractor.papers.once import once_a_case
 from attractor.support.randomness import generator
 from attractor.tokens import Tokens
 from attractor.training import (
@@ -86,10 +86,11 @@ LABEL_MASS_CONVEX = MECHANICS_CLAIMS.claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
+    exchange="a loss, beside which it brings another one",
 )
 
 
-@once_a_case
+@once
 def _path(case: CorpusCase) -> BallPath:
     return ball_path(limits(case), _RADII * float(limits(case).direction.value))
 
@@ -158,7 +159,7 @@ def _descent(case: CorpusCase, start: Float[np.ndarray, "d d"] | float) -> Traje
     return _trained(case, normalized_gradient_descent(_STEP), [steps], start)
 
 
-@once_a_case
+@once
 def _within_cycles(case: CorpusCase, seed: int) -> Float[np.ndarray, "d d"]:
     """A random matrix of norm one in the cyclic subspace."""
     space = limits(case).subspace
@@ -166,7 +167,7 @@ def _within_cycles(case: CorpusCase, seed: int) -> Float[np.ndarray, "d d"]:
     return drawn / np.linalg.norm(drawn)
 
 
-@once_a_case
+@once
 def _from_within_cycles(case: CorpusCase, seed: int) -> Trajectory:
     return _descent(case, _within_cycles(case, seed))
 
@@ -210,7 +211,7 @@ FINITE_PART = MECHANICS_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _from_zero(case: CorpusCase) -> Trajectory:
     return _descent(case, 0.0)
 
@@ -242,7 +243,7 @@ NO_FINITE_PART = MECHANICS_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
     """Attention at the three steps, trained from zero."""
     run = _trained(case, gradient_descent(_LEARNING_RATE), DECADES, 0.0)

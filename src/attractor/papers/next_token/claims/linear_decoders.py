@@ -20,6 +20,7 @@ from attractor.corpora.linear import (
 from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.margin import Solution, solve
 from attractor.papers.claim import Comparison, Measurement
+from attractor.papers.ledger.claim import once
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.conflicting_data import (
     FEW_CONTEXTS,
@@ -29,7 +30,6 @@ from attractor.papers.next_token.conflicting_data import (
     random_followers,
     random_labels,
 )
-from attractor.papers.once import once_a_case
 
 ASSUMPTIONS = (FEW_CONTEXTS, SPARSE)
 WITH_ODDS = (*ASSUMPTIONS, SEVERAL_FOLLOWERS)
@@ -70,16 +70,17 @@ OVERPARAMETERIZED = LINEAR_CLAIMS.claim(
     ),
     data=decoder_data,
     note=f"{NOTE}; the condition is sufficient: with five contexts four dimensions may do",
+    exchange="the condition is sufficient, not necessary",
 )
 
 
-@once_a_case
+@once
 def decoder_contexts(case: CorpusCase, seed: int) -> EmbeddedContexts:
     """Contexts with random embeddings, of two dimensions more than they are."""
     return embedded_contexts(case, seed)
 
 
-@once_a_case
+@once
 def decoder_solution(case: CorpusCase, seed: int) -> Solution:
     """The solution of the decoder's margin problem."""
     return solve(decoder_problem(decoder_contexts(case, seed)))
@@ -134,7 +135,7 @@ ENTROPY_IS_INFIMUM = LINEAR_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
     radii = np.geomspace(1, 1000, 7) * float(decoder_solution(case, seed).value)
     return linear_regularization_path(decoder_contexts(case, seed), radii=radii)

@@ -14,6 +14,7 @@ from attractor.corpora.linear import (
     train_linear,
 )
 from attractor.papers.claim import Comparison, Exponent, Measurement
+from attractor.papers.ledger.claim import once
 from attractor.papers.measurements.at_rest import where_it_ends
 from attractor.papers.next_token.claims import LINEAR_CLAIMS
 from attractor.papers.next_token.claims.linear_decoders import (
@@ -25,7 +26,6 @@ from attractor.papers.next_token.claims.linear_decoders import (
     decoder_solution,
 )
 from attractor.papers.next_token.decades import DECADES, last_decade
-from attractor.papers.once import once_a_case
 from attractor.training import gradient_descent
 
 _LEARNING_RATE = 0.5
@@ -36,7 +36,7 @@ _BEGUN = 100.0
 which on all of them are learned; before, the loss falls as if the rarest were not there."""
 
 
-@once_a_case
+@once
 def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
     contexts = decoder_contexts(case, seed)
     descent = gradient_descent(_LEARNING_RATE)
