@@ -178,6 +178,7 @@ TRANSFER_FILE = Lazy(lambda: _saved("risks.nc", lambda path: ex.TRANSFER.value.s
 CLASSIFIER_CASE = Lazy(lambda: papers.ClassifierCase(LOADED_CLASSIFIERS.value.data))
 CLAIM_NAME = Lazy(lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.Case))
 CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
+CASES = Lazy(lambda: [CASE.value])
 FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))
 FIGURE = Lazy(lambda: papers.get_figure(FIGURE_NAME.value))
 PAPER = Lazy(lambda: CLAIM.value.paper)

@@ -34,6 +34,11 @@ def calls() -> Iterator[Call]:
     yield Call(
         papers.Claims.claim, self=given.CLAIMS, name="made-up", summary="nothing",
         statement="nothing", assuming=(), contrast=given.CONTRAST, data=lambda seed: [],
-        takes={"assuming": "sequence array"},
+        takes={"assuming": "sequence array"}, skip={"exchange": "a number, or words"},
     )  # fmt: skip
+    yield Call(papers.assumption, name="met", broken=dict)
+    yield Call(papers.draws, count=2, make=dict)
+    yield Call(papers.once, compute=dict)
+    yield Call(papers.false_objects, named=1.0, skip={"named": "anything that a statement names"})
+    yield Call(papers.questions, paper="max-margin")
     yield Call(papers.get_figure, name=given.FIGURE_NAME)

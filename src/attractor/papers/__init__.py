@@ -36,11 +36,9 @@ if TYPE_CHECKING:
         assumption as assumption,
         draws as draws,
         once as once,
-        worded as worded,
     )
     from attractor.papers.ledger.contract import Question as Question, questions as questions
     from attractor.papers.ledger.exchange import false_objects as false_objects
-    from attractor.papers.ledger.index import listed as listed
     from attractor.papers.ledger.packs import (
         all_claims as all_claims,
         all_figures as all_figures,

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Se
 from attractor.files.contents import DataSet
 from attractor.papers.ledger.places import subject
 from attractor.results.paper import Paper
-from attractor.support.checks import check_items, check_kinds
+from attractor.support.checks import check_count, check_items, check_kinds
 from attractor.support.errors import InvalidInputError
 
 Data = TypeVar("Data", bound=DataSet)
@@ -141,7 +141,8 @@ def draws(
         *args: Its further arguments.
         **kwargs: Those by name.
     """
-    check_kinds(count=(count, int), make=(make, Callable))
+    count = check_count("count", count)
+    check_kinds(make=(make, Callable))
     return lambda seed: [
         one
         for number in range(seed, seed + count)
@@ -156,6 +157,7 @@ def once(
 
     Assumptions and measures that need the same solution or run share it so.
     """
+    check_kinds(compute=(compute, Callable))
 
     @functools.wraps(compute)
     def remembered(case: Data, *args: _Further.args, **kwargs: _Further.kwargs) -> _Found:

@@ -58,11 +58,11 @@ class Question:
         self.of(self.find(self.name), folder)
 
 
-def questions(of: str | None = None) -> list[Question]:
+def questions(paper: str | None = None) -> list[Question]:
     """All questions to the claims and figures of a paper, of a distribution, or of all.
 
     Args:
-        of: A paper, or a distribution that brings some; None for all.
+        paper: A paper, or a distribution that brings some; None for all.
 
     Raises:
         InvalidInputError: If there is no such paper or distribution.
@@ -75,14 +75,14 @@ def questions(of: str | None = None) -> list[Question]:
     found = [
         Question(place, "index is new", index_is_new, str)
         for place, at in places().items()
-        if of is None or of in (place, at.distribution)
+        if paper is None or paper in (place, at.distribution)
     ]
-    for name, claim in all_claims(of).items():
+    for name, claim in all_claims(paper).items():
         asked = {one.__name__.replace("_", " "): one for one in OF_CLAIMS}
         for needed in claim.broken:
             asked[f"needs {needed}"] = functools.partial(needs_assumption, assumption=needed)
         found += [Question(name, words, ask, get_claim) for words, ask in asked.items()]
-    drawn = [Question(name, "is drawn", is_drawn, get_figure) for name in listed("figures", of)]
+    drawn = [Question(name, "is drawn", is_drawn, get_figure) for name in listed("figures", paper)]
     return found + drawn
 
 

@@ -13,6 +13,7 @@ from attractor.geometry import Frobenius, Geometry, Lp
 from attractor.margin.selection import Selection
 from attractor.papers.ledger.claim import Exponent
 from attractor.papers.measurements.near_misses import turned
+from attractor.support.checks import check_number
 
 
 @functools.singledispatch
@@ -26,6 +27,7 @@ def false_objects(named: Any, angle: float = 0.5) -> dict[str, Any]:
         named: The right object.
         angle: That by which directions are turned.
     """
+    angle = check_number("angle", angle)
     if dataclasses.is_dataclass(named):
         return _one_member_wrong(
             {field.name: getattr(named, field.name) for field in dataclasses.fields(named)},
