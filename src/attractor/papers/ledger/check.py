@@ -72,8 +72,13 @@ def examine(claim: Claim, case: DataSet, seed: int = 0) -> Finding:
 def _examined(claim: Claim, case: DataSet, seed: int) -> Finding:
     checks: dict[str, Check] = {}
 
-    def finding(outcome: Outcome, reason: str, *measured: Measurement) -> Finding:
-        return Finding(claim, case, outcome, reason, checks, *measured)
+    def finding(
+        outcome: Outcome,
+        reason: str,
+        measured: Measurement | None = None,
+        control: Measurement | None = None,
+    ) -> Finding:
+        return Finding(claim, case, outcome, reason, checks, measured, control)
 
     def refused(
         outcome: Outcome, what: str, error: InvalidInputError, *measured: Measurement

@@ -345,11 +345,14 @@ class Ledger(Generic[Data]):
         check_kinds(name=(name, str), summary=(summary, str), because=(because, str))
         given = tuple(check_items("given", given, Assumption))
         full = f"{self.prefix}/{name}"
-        if (at_most is None) == (at_least is None):
-            raise InvalidInputError("at_most", f"{full} has no bound or two", "Give one")
         if full in self.claims:
             raise InvalidInputError("name", f"{full} is declared twice", "Give it another name")
-        bound, sense = (at_least, ">=") if at_most is None else (at_most, "<=")
+        if at_most is not None and at_least is None:
+            bound, sense = at_most, "<="
+        elif at_least is not None and at_most is None:
+            bound, sense = at_least, ">="
+        else:
+            raise InvalidInputError("at_most", f"{full} has no bound or two", "Give one")
         makers = (on,) if callable(on) else tuple(check_items("on", on, Callable))
         if not makers:
             raise InvalidInputError("on", f"{full} has no data", "Give a function that makes some")

@@ -28,7 +28,7 @@ def false_objects(named: Any, angle: float = 0.5) -> dict[str, Any]:
         angle: That by which directions are turned.
     """
     angle = check_number("angle", angle)
-    if dataclasses.is_dataclass(named):
+    if dataclasses.is_dataclass(named) and not isinstance(named, type):
         return _one_member_wrong(
             {field.name: getattr(named, field.name) for field in dataclasses.fields(named)},
             angle,

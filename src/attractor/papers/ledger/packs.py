@@ -20,7 +20,7 @@ from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import write_file
 
-_CLASSES = {"claims": Claim, "figures": PaperFigure}
+_CLASSES: dict[Kind, type[Claim] | type[PaperFigure]] = {"claims": Claim, "figures": PaperFigure}
 
 
 def all_claims(paper: str | None = None) -> dict[str, Claim]:
@@ -177,8 +177,8 @@ def _declared(module: ModuleType, kind: Kind) -> Mapping[str, Any]:
     """The claims or figures that a module declares, by name."""
     found: dict[str, Any] = {}
     for thing in vars(module).values():
-        if isinstance(thing, Ledger) and kind == "claims":
-            found |= thing.claims
+        if isinstance(thing, Ledger):
+            found |= thing.claims if kind == "claims" else {}
         elif isinstance(thing, _CLASSES[kind]):
             found[thing.name] = thing
     return found
