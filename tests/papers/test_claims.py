@@ -1,18 +1,17 @@
 """Every claim on data where it holds, on data that break each assumption, on its control."""
 
 import dataclasses
-import functools
 
 import pytest
+from questions import ask, example_of
 
-from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine, examine_control
+from attractor.papers import PAPERS, Measurement, Outcome, all_claims, examine
 from attractor.papers._examine import Finding
 from attractor.papers.check import ClaimResult
 from attractor.support.randomness import seeded
 from tests.papers.adversarial import ADVERSARIAL, WITHOUT
-from tests.papers.false_objects import false_objects
 
-CLAIMS = all_claims()
+CLAIMS = all_claims("attractor")
 LONG = (
     "max-margin/finite-offset",
     "max-margin/global-path",
@@ -32,7 +31,6 @@ LONG = (
     "large-prompt/trained-limit",
     "large-prompt/trained-risk-limit",
     "large-prompt/trajectory-stability",
-    *(name for name in CLAIMS if name.startswith("folklore/") and "low-rank" not in name),
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 TRAINING_LONG = (
@@ -43,26 +41,11 @@ TRAINING_LONG = (
     "transformers-as-svms/local-convergence",
     "transformers-as-svms/wide-is-global",
     "mirror-descent/stays-in-cone",
-    "next-token/loss-of-muon-falls-exponentially",
-    "next-token/margin-of-adam",
-    "next-token/margin-of-muon",
-    "next-token/margin-of-sign-descent",
-    "next-token/margin-of-sign-momentum",
-    "next-token/margin-of-spectral-descent",
 )
 """Claims that take longer without optimizations than it takes to compile them optimized."""
 OWN_WRONG_ONE = {
-    **{
-        f"next-token/margin-of-normalized-{kind}": "the largest Frobenius margin is within the "
-        "bound of the largest in l_3 as well"
-        for kind in ("descent", "momentum")
-    },
-    "folklore/decaying-steps-reach-the-margin": "neighboring exponents lead there as well",
-    "folklore/weight-decay-low-rank": "with twice the weight decay the rank is low as well",
     "max-margin/local-path-converse": "the path leaves nearly every direction",
     "max-margin/local-path-elsewhere": "the path leaves nearly every direction",
-    "large-prompt/one-head-gap": "no heads at all miss what one head misses",
-    "large-prompt/linear-attention-gap": "linear maps of nearly anything miss it",
     **{
         f"large-prompt/sub-gaussian-{part}-concentration{end}": "a bound with the constants of a "
         "proof, of which twice is one as well"
@@ -75,12 +58,9 @@ OWN_WRONG_ONE = {
     "next-token/feed-forward-direction-bound": "an upper bound, of which twice is one as well",
     "next-token/feed-forward-loss-bound": "the true rate is four times the published one",
     "next-token/feed-forward-norm": "twice either bound is one: from zero the norm is t eta",
-    "next-token/label-mass-loss-is-convex": "a loss, beside which it brings another one",
     "next-token/logit-gaps-from-below": "gaps are 4 |W*| times the bound, and |W*| is 1 or more",
-    "next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
     "next-token/optimal-attention-bound": "the true rate is 4 L |W*| times the published one",
     "transformers-as-svms/wide-is-global": "one dimension fewer is wide as well",
-    "large-prompt/row-concentration": "an upper bound, of which twice is one as well",
     "large-prompt/order-of-predictors": "it names an order, whose only neighbors are exchanges",
     "large-prompt/sub-gaussian-decay": "draws of sigma; a vector turned is no draw of anything",
     "large-prompt/two-heads-beat-one": "a risk that is larger than that of one head is beaten too",
@@ -100,8 +80,6 @@ ONE_SIDED = {
         for part in ("output", "value-gradient", "score-gradient")
         for end in ("", "-repaired")
     ),
-    "large-prompt/row-spread",
-    "large-prompt/sample-complexity-exponent",
     "mirror-descent/divergence-bounds-distance",
     "mirror-descent/norm-growth",
 }
@@ -114,41 +92,9 @@ MEASURED_APART = {
 BROKEN = [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken]
 
 
-def with_all_but_conclusion_once(claim):
-    """The claim, whose assumptions and control are looked at once for all runs on a case."""
-    control = dataclasses.replace(claim.control, measure=functools.cache(claim.control.measure))
-    assumptions = [
-        dataclasses.replace(assumption, check=functools.cache(assumption.check))
-        for assumption in claim.assumptions
-    ]
-    return dataclasses.replace(claim, control=control, assumptions=assumptions)
-
-
-EXAMPLES = {}
-
-
-def example_of(claim):
-    """The example of a claim, one for all that take it from one function: they share work."""
-    source = claim.holding or claim.data
-    if source not in EXAMPLES:
-        EXAMPLES[source] = claim.example()
-    return EXAMPLES[source]
-
-
 def check_claim(name):
-    claim = with_all_but_conclusion_once(CLAIMS[name])
-    case = example_of(claim)
-    found, control = examine(claim, case), examine_control(claim, case)
-    assert found.outcome is Outcome.HOLDS, found.reason
-    assert control.outcome is Outcome.FAILS, control.reason
-    if name not in OWN_WRONG_ONE and name not in MEASURED_APART:
-        named = claim.comparison.right(case, 0)
-        wrong = false_objects(named, TURNED_BY.get(name, 0.5))
-        outcomes = {
-            words: examine(claim.about(each), case).outcome for words, each in wrong.items()
-        }
-        enough = any if name in ONE_SIDED else all
-        assert outcomes and enough(each is Outcome.FAILS for each in outcomes.values()), outcomes
+    false = None if name in {*OWN_WRONG_ONE, *MEASURED_APART} else TURNED_BY.get(name, 0.5)
+    ask(CLAIMS[name], false, one_sided=name in ONE_SIDED)
 
 
 @pytest.mark.long

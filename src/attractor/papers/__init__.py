@@ -25,9 +25,15 @@ if TYPE_CHECKING:
         Outcome as Outcome,
     )
     from attractor.papers.figure import (
+        Figures as Figures,
         PaperFigure as PaperFigure,
         Reading as Reading,
+        Readings as Readings,
         Request as Request,
+        at_least as at_least,
+        at_most as at_most,
+        by_size as by_size,
+        stacked as stacked,
     )
     from attractor.papers.files.classifiers import (
         CLASSIFIERS_LAYOUT as CLASSIFIERS_LAYOUT,
@@ -40,10 +46,11 @@ if TYPE_CHECKING:
         get_claim as get_claim,
         get_figure as get_figure,
     )
+    from attractor.papers.once import once_a_case as once_a_case
     from attractor.papers.statement import Statement as Statement, all_statements as all_statements
     from attractor.prompts.files.head import HeadCase as HeadCase
     from attractor.prompts.files.in_context import InContextCase as InContextCase
     from attractor.prompts.files.regression import RegressionCase as RegressionCase
-    from attractor.results.paper import PAPERS as PAPERS, Paper as Paper
+    from attractor.results.paper import MECHANICS as MECHANICS, PAPERS as PAPERS, Paper as Paper
 
 import_on_first_use(__name__)
