@@ -99,7 +99,7 @@ def _no_pictures(_: Path) -> Any:
 
 
 def _no_checks(_: Path) -> Any:
-    return _replaced("attractor.papers.check", "check_claim", lambda _: _done)
+    return _replaced("attractor.papers.ledger.check", "check_claim", lambda _: _done)
 
 
 def _no_command(folder: str) -> Callable[[Path], Any]:

@@ -94,11 +94,21 @@ def test_subjects_import_the_core_and_few_of_each_other():
     assert wrong == set()
 
 
-def test_no_room_imports_a_private_module_of_another():
+def test_no_room_imports_a_private_module_or_name_of_another():
     wrong = {
         f"{name} imports {module}"
         for name, _, module, _ in arrows()
         if any(part.startswith("_") for part in module.split("."))
+    }
+    wrong |= {
+        f"{name} imports {node.module}.{alias.name}"
+        for name in FILES
+        for node, _ in statements(TREES[name])
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("attractor.")
+        and node.module.split(".")[1] != room_of(name)
+        for alias in node.names
+        if alias.name.startswith("_") and not alias.name.startswith("__")
     }
     assert wrong == set()
 

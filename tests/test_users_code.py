@@ -19,7 +19,7 @@ from attractor.maps.bias import bias_matrix, load_method
 from attractor.maps.sweeps import Grid, open_sweep, sweep
 from attractor.margin.methods import methods_for, register_methods
 from attractor.papers import PAPERS, Claims, Comparison, Exponent, Measurement
-from attractor.papers._examine import examine
+from attractor.papers.ledger.check import examine
 from attractor.papers.max_margin.data import three_sequences
 from attractor.support.threads import use_threads
 

@@ -104,17 +104,16 @@ def _link(name: str, folder: str = "", *, figure: bool = False) -> str:
 
 
 def _claim(claim: Claim, wrong: str | None) -> str:
-    right, control = claim.conclusion, claim.control
-    assumed = "; ".join(_plain(one.statement).rstrip(".") for one in claim.assumptions)
+    assumed = "; ".join(_plain(one.statement).rstrip(".") for one in claim.given)
     lines = [
         f"### {claim.name}\n",
         f"{_sentence(claim.summary)}\n",
         f"- **Statement:** {_plain(claim.statement)}",
         f"- **Assumes:** {assumed or 'nothing'}",
-        f"- **Holds where:** {_plain(right.quantity)} {_sense(right.sense)} {right.bound:.6g} "
-        f"({_plain(right.reason)})",
-        f"- **Has to fail:** {_plain(control.quantity)} {_sense(control.sense)} "
-        f"{control.bound:.6g}",
+        f"- **Holds where:** {_plain(claim.quantity)} {_sense(claim.sense)} {claim.bound:.6g} "
+        f"({_plain(claim.because)})",
+        f"- **Has to fail:** {_plain(claim.wrong_quantity)} {_sense(claim.sense)} "
+        f"{claim.bound:.6g}",
     ]
     if claim.note:
         lines.append(f"- **Remark:** {_plain(claim.note)}")

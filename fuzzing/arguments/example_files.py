@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 import tempfile
 from pathlib import Path
@@ -179,13 +178,11 @@ TRANSFER_FILE = Lazy(lambda: _saved("risks.nc", lambda path: ex.TRANSFER.value.s
 CLASSIFIER_CASE = Lazy(lambda: papers.ClassifierCase(LOADED_CLASSIFIERS.value.data))
 CLAIM_NAME = Lazy(lambda: next(n for n, c in papers.all_claims().items() if c.takes is papers.Case))
 CLAIM = Lazy(lambda: papers.get_claim(CLAIM_NAME.value))
+CASES = Lazy(lambda: [CASE.value])
 FIGURE_NAME = Lazy(lambda: next(iter(papers.all_figures())))
 FIGURE = Lazy(lambda: papers.get_figure(FIGURE_NAME.value))
 PAPER = Lazy(lambda: CLAIM.value.paper)
-OWN_CLAIM = Lazy(lambda: dataclasses.replace(CLAIM.value, name="made/up"))
-ASSUMPTION = Lazy(lambda: CLAIM.value.assumptions[0])
+ASSUMPTION = Lazy(lambda: CLAIM.value.given[0])
 CLAIMS = Lazy(lambda: papers.Claims(PAPER.value, papers.Case))
-CONTRAST = Lazy(
-    lambda: papers.Contrast("a", CLAIM.value.conclusion.measure, "b", dict, 0.0, "none")
-)
+CONTRAST = Lazy(lambda: papers.Comparison("a", dict, dict, "b", dict, 0.0, "none"))
 REQUEST = Lazy(lambda: papers.Request("quick", {}))

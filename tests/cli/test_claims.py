@@ -160,7 +160,7 @@ NAMES = ("max-margin/optimal-tokens-minimize-loss", "max-margin/finite-offset")
 def test_interrupted_it_says_what_it_found_and_what_is_written(
     run_json, elsewhere, tmp_path, monkeypatch, out
 ):
-    import attractor.papers.check as check
+    import attractor.papers.ledger.check as check
 
     check_claim, calls = check.check_claim, []
 
@@ -188,14 +188,14 @@ def test_interrupted_at_once_it_has_nothing_to_say(run_json, elsewhere, monkeypa
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attractor.papers.check.check_claim", interrupted)
+    monkeypatch.setattr("attractor.papers.ledger.check.check_claim", interrupted)
     found, result = run_json("claims", CLAIM, "--data", elsewhere)
     assert result.exit_code == ExitCode.INTERRUPTED and "claims" not in found
 
 
 def test_names_are_whole_in_eighty_columns(run, elsewhere, monkeypatch):
     from attractor.papers import get_claim
-    from attractor.papers.check import check_claim
+    from attractor.papers.ledger.check import check_claim
     from attractor.papers.results import ClaimResults
 
     name = "large-prompt/sub-gaussian-value-gradient-concentration-repaired"

@@ -5,8 +5,8 @@ import pytest
 
 from attractor.files import load
 from attractor.papers import ClassifierCase, Outcome, get_claim
-from attractor.papers.check import check_claim
 from attractor.papers.hypotheses_table import check_hypotheses
+from attractor.papers.ledger.check import check_claim
 from attractor.support.errors import InvalidInputError
 
 

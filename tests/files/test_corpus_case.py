@@ -2,26 +2,20 @@
 
 import numpy as np
 import pytest
+from made_up_claims import made_up
 
 from attractor.corpora import Corpus
 from attractor.corpora.embedded.embeddings import gaussian
 from attractor.files import load
 from attractor.papers import CorpusCase, Measurement
-from attractor.papers.check import shrink
-from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.hypotheses_table import check_hypotheses
+from attractor.papers.ledger.check import shrink
 from attractor.papers.next_token.data import grammar, missing_relations
-from attractor.results.paper import NEXT_TOKEN
 from attractor.support.errors import InvalidInputError
 
 
 def claim(measure):
-    """A claim that fails wherever the measure is positive."""
-    conclusion = Conclusion("something", measure, bound=0.0, reason="none")
-    return Claim(
-        "next-token/made-up", NEXT_TOKEN, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=CorpusCase,
-    )  # fmt: skip
+    return made_up(CorpusCase, measure)
 
 
 def samples(case):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from made_up_claims import made_up
 
 from attractor.files import load
-from attractor.papers import HeadCase, Measurement
-from attractor.papers.check import shrink
-from attractor.papers.claim import Claim, Conclusion
+from attractor.papers import HeadCase
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.data import line, random_head, signs
+from attractor.papers.ledger.check import shrink
 from attractor.prompts.files.head_laws import of_coordinates
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.measures import (
@@ -21,19 +21,11 @@ from attractor.prompts.measures import (
     Sphere,
     Uniform,
 )
-from attractor.results.paper import LARGE_PROMPT
 from attractor.support.errors import InvalidInputError
 
 
 def claim(fails):
-    """A claim that fails wherever ``fails`` says so."""
-    conclusion = Conclusion(
-        "something", lambda case, seed: Measurement(float(fails(case))), bound=0.0, reason="none"
-    )
-    return Claim(
-        "large-prompt/made-up", LARGE_PROMPT, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=HeadCase,
-    )  # fmt: skip
+    return made_up(HeadCase, lambda case, seed: float(fails(case)))
 
 
 def of_law(law):

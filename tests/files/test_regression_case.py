@@ -4,24 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
+from made_up_claims import made_up
 
 from attractor.files import load
 from attractor.papers import Measurement, RegressionCase, get_claim
-from attractor.papers.check import check_claim, shrink
-from attractor.papers.claim import Claim, Conclusion
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.regression_data import correlated, independent, small_input
+from attractor.papers.ledger.check import check_claim, shrink
 from attractor.prompts.regression import RegressionTask
-from attractor.results.paper import LARGE_PROMPT
 
 
 def claim(measure):
-    """A claim that fails wherever the measure is positive."""
-    conclusion = Conclusion("something", measure, bound=0.0, reason="none")
-    return Claim(
-        "large-prompt/made-up", LARGE_PROMPT, "nothing", "nothing", (), conclusion, conclusion,
-        lambda seed: [], {}, takes=RegressionCase,
-    )  # fmt: skip
+    return made_up(RegressionCase, measure)
 
 
 @pytest.mark.parametrize(

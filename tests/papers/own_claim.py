@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from attractor.files import ArrayFile, DataSet, register_file
-from attractor.papers import Assumption, Check, Claims, Contrast, Measurement, Paper, register_claim
+from attractor.papers import Ledger, Paper, assumption
 
 
 @register_file
@@ -48,29 +48,33 @@ def _degrees(case):
     return np.bincount(case.edges.ravel())
 
 
-def _without_loops(case):
+@assumption("no loops", lambda: GraphCase(np.array([[0, 0]])))
+def no_loops(case):
+    """No edge leads back."""
     loops = int((case.edges[:, 0] == case.edges[:, 1]).sum())
-    return Check(not loops, f"{loops} loops")
+    return not loops, f"{loops} loops"
 
 
-NO_LOOPS = Assumption(
-    "no loops", "No edge leads back.", _without_loops, lambda: GraphCase(np.array([[0, 0]]))
-)
+def odd(case):
+    """Nodes of odd degree."""
+    return _degrees(case) % 2
+
+
+def positive(case):
+    """Nodes of positive degree."""
+    return _degrees(case) > 0
+
+
 EULER = Paper("bridges", "Solutio problematis ad geometriam situs", "Euler, L.", 1736, "")
-HANDSHAKES = register_claim(
-    Claims(EULER, GraphCase).claim(
-        "handshakes",
-        "an even number of nodes has odd degree",
-        statement="sum of degrees",
-        assuming=(NO_LOOPS,),
-        contrast=Contrast(
-            "nodes of odd degree, modulo two",
-            lambda case, seed: Measurement(float((_degrees(case) % 2).sum() % 2)),
-            "nodes of positive degree, modulo two",
-            lambda case, seed: Measurement(float((_degrees(case) > 0).sum() % 2)),
-            bound=0,
-            reason="a count",
-        ),
-        data=lambda seed: [GraphCase(np.array([[0, 1], [1, 2], [2, 0]]))],
-    )
-)
+claim = Ledger(EULER, GraphCase)
+
+
+@claim(
+    "handshakes", "an even number of nodes has odd degree",
+    given=[no_loops], right=odd, wrong=positive, at_most=0, because="a count",
+    on=lambda: GraphCase(np.array([[0, 1], [1, 2], [2, 0]])),
+    exchange="other nodes may be even in number as well",
+)  # fmt: skip
+def number(case, nodes):
+    """{}, modulo two."""
+    return nodes.sum() % 2

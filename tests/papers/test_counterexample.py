@@ -2,27 +2,21 @@
 
 import numpy as np
 import pytest
+from made_up_claims import made_up
 
 from attractor.files import load
 from attractor.margin.selection import Selection
 from attractor.papers import Case, Measurement, Outcome, examine, get_claim
-from attractor.papers.assumption import Assumption, Check
-from attractor.papers.check import shrink
-from attractor.papers.claim import Claim, Conclusion
+from attractor.papers.ledger.check import shrink
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
 from attractor.papers.max_margin.data import joint_training, trapped_sequence
-from attractor.results.paper import MAX_MARGIN
 
 CONVERGENCE = get_claim("max-margin/global-convergence")
 
 
 def claim(measure, *assumptions):
-    """A claim that fails wherever the measure is positive."""
-    conclusion = Conclusion("something", measure, bound=0.0, reason="none")
-    return Claim(
-        "max-margin/made-up", MAX_MARGIN, "nothing", "nothing", assumptions, conclusion,
-        conclusion, lambda seed: [], {},
-    )  # fmt: skip
+    return made_up(Case, measure, *assumptions)
 
 
 def choices(case):

@@ -1,7 +1,8 @@
 """A claim and its data from outside of the library: ``own_claim.py`` is all that it takes."""
 
+import dataclasses
 import json
-import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,41 +11,50 @@ from typer.testing import CliRunner
 
 from attractor.cli import app
 from attractor.files import reading
-from attractor.papers import (
-    Exponent,
-    Outcome,
-    all_claims,
-    examine,
-    examine_control,
-    get_claim,
-    register_claim,
-    registry,
-)
-from attractor.papers.check import check_claim
+from attractor.papers import Ledger, Outcome, check_claim, examine
+from attractor.papers.ledger.packs import load_claims
 from attractor.support.errors import InvalidInputError
+
+TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
 
 
 @pytest.fixture
 def own(monkeypatch):
     monkeypatch.setattr(reading, "_REGISTERED", list(reading._REGISTERED))
-    monkeypatch.setattr(registry, "_REGISTERED", {})
-    return runpy.run_path(str(Path(__file__).parent / "own_claim.py"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    load_claims("own_claim:claim")
+    yield sys.modules["own_claim"]
+    del sys.modules["own_claim"]
 
 
-def test_it_is_found_and_examined_as_any_other(own):
-    claim = get_claim("bridges/handshakes")
-    assert claim is own["HANDSHAKES"] and list(all_claims())[-1] == claim.name
-    assert examine(claim, claim.example()).outcome is Outcome.HOLDS
-    assert examine_control(claim, claim.example()).outcome is Outcome.FAILS
-    broken = examine(claim, claim.broken["no loops"]())
+@pytest.fixture
+def handshakes(own):
+    return own.claim.claims["bridges/handshakes"]
+
+
+@pytest.mark.parametrize("name", ["claim", "number"])
+def test_a_ledger_and_a_measure_name_what_they_declare(own, handshakes, name):
+    assert load_claims(f"own_claim:{name}") == {"bridges/handshakes": handshakes}
+
+
+def test_what_is_no_claim_is_refused(own):
+    with pytest.raises(InvalidInputError, match=r"name: own_claim:odd is no claim\. Give a Claim"):
+        load_claims("own_claim:odd")
+    with pytest.raises(InvalidInputError, match=r"'own_claim' .* has no 'none'"):
+        load_claims("own_claim:none")
+
+
+def test_it_is_examined_as_any_other(handshakes):
+    assert examine(handshakes, handshakes.example()).outcome is Outcome.HOLDS
+    assert examine(handshakes.exchanged(), handshakes.example()).outcome is Outcome.FAILS
+    broken = examine(handshakes, handshakes.broken["no loops"]())
     assert broken.outcome is Outcome.ASSUMPTION_NOT_MET
     assert broken.reason == "no loops: 1 loops"
 
 
-def test_a_counterexample_becomes_smaller(own):
-    claim, edges = own["HANDSHAKES"], np.array([[0, 1], [1, 2], [2, 0], [3, 4]])
-    wrong = own["dataclasses"].replace(claim, conclusion=claim.control, control=claim.conclusion)
-    found = check_claim(wrong, [own["GraphCase"](edges)])
+def test_a_counterexample_becomes_smaller(own, handshakes):
+    edges = np.array([[0, 1], [1, 2], [2, 0], [3, 4]])
+    found = check_claim(handshakes.exchanged(), [own.GraphCase(edges)])
     assert found.outcome is Outcome.FAILS
     assert found.counterexample.case.edges.tolist() == [[0, 1], [1, 2]]
 
@@ -64,18 +74,19 @@ PLACES = {
 }
 
 
-def raising_in(own, place, error):
+def raising_in(claim, place, error):
     """The claim, which raises an error in one place."""
-    claim, replace = own["HANDSHAKES"], own["dataclasses"].replace
     if place == "assumption":
-        (assumption,) = claim.assumptions
-        return replace(claim, assumptions=[replace(assumption, check=raising(error))])
-    return replace(claim, **{place: replace(getattr(claim, place), measure=raising(error))})
+        (assumption,) = claim.given
+        broken = dataclasses.replace(assumption, check=raising(error))
+        return dataclasses.replace(claim, given=(broken,))
+    name = {"conclusion": "right", "control": "wrong"}[place]
+    return dataclasses.replace(claim, **{name: raising(error)})
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_data_that_cannot_be_used_are_an_outcome_in_words(own, place):
-    claim = raising_in(own, place, REFUSED)
+def test_data_that_cannot_be_used_are_an_outcome_in_words(handshakes, place):
+    claim = raising_in(handshakes, place, REFUSED)
     outcome, words = PLACES[place]
     found = examine(claim, claim.example())
     assert (found.outcome, found.refused) == (outcome, REFUSED)
@@ -84,63 +95,80 @@ def test_data_that_cannot_be_used_are_an_outcome_in_words(own, place):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_claim_whose_own_data_cannot_be_used_is_in_error(own, place):
+def test_a_claim_whose_own_data_cannot_be_used_is_in_error(handshakes, place):
     with pytest.raises(InvalidInputError, match="too few"):
-        check_claim(raising_in(own, place, REFUSED))
+        check_claim(raising_in(handshakes, place, REFUSED))
 
 
 @pytest.mark.parametrize("error", [TypeError("t"), ValueError("v"), AssertionError("a")])
 @pytest.mark.parametrize("place", PLACES)
-def test_other_errors_are_no_outcome(own, place, error):
-    claim = raising_in(own, place, error)
+def test_other_errors_are_no_outcome(handshakes, place, error):
+    claim = raising_in(handshakes, place, error)
     with pytest.raises(type(error)):
         check_claim(claim, [claim.example()])
 
 
-def test_one_claim_that_cannot_use_a_file_leaves_the_others(own, tmp_path):
-    refusing = raising_in(own, "conclusion", REFUSED)
-    register_claim(own["dataclasses"].replace(refusing, name="bridges/refusing"))
-    register_claim(own["dataclasses"].replace(own["HANDSHAKES"], name="bridges/third"))
-    own["GraphCase"](np.array([[0, 1], [1, 2], [2, 0]])).save(tmp_path / "graph.npz")
-    arguments = ["claims", "--data", tmp_path / "graph.npz", "--out", tmp_path / "out", "--json"]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
+def run(*words):
+    done = CliRunner().invoke(app, [*map(str, words), "--json"])
     assert done.exit_code == 0, done.output
-    outcomes = {name: one["outcome"] for name, one in json.loads(done.stdout)["claims"].items()}
-    assert outcomes == {
+    return json.loads(done.stdout)
+
+
+def test_one_claim_that_cannot_use_a_file_leaves_the_others(own, handshakes, tmp_path):
+    refusing = raising_in(handshakes, "conclusion", REFUSED)
+    own.claim.claims["bridges/refusing"] = dataclasses.replace(refusing, name="bridges/refusing")
+    own.claim.claims["bridges/third"] = dataclasses.replace(handshakes, name="bridges/third")
+    own.GraphCase(TRIANGLE).save(tmp_path / "graph.npz")
+    out = tmp_path / "out"
+    said = run("claims", "own_claim:claim", "--data", tmp_path / "graph.npz", "--out", out)
+    assert {name: one["outcome"] for name, one in said["claims"].items()} == {
         "bridges/handshakes": "holds",
         "bridges/refusing": "assumption not met",
         "bridges/third": "holds",
     }
-    assert "edges: there are too few" in (tmp_path / "out" / "report.html").read_text()
+    assert "edges: there are too few" in (out / "report.html").read_text()
 
 
-def test_the_command_line_checks_it_on_a_file_of_its_kind(own, tmp_path):
-    own["GraphCase"](np.array([[0, 1], [1, 2], [2, 0]])).save(tmp_path / "graph.npz")
-    arguments = ["claims", "--data", tmp_path / "graph.npz", "--out", tmp_path / "out", "--json"]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
-    assert list(said["claims"]) == ["bridges/handshakes"]
+def test_the_command_line_finds_a_counterexample_and_leaves_it_in_a_file(own, handshakes, tmp_path):
+    wrong = dataclasses.replace(handshakes.exchanged(), name="bridges/wrong")
+    own.WRONG = wrong
+    own.GraphCase(np.array([[0, 1], [1, 2], [2, 0], [3, 4]])).save(tmp_path / "graph.npz")
+    out = tmp_path / "out"
+    said = run("claims", "own_claim:WRONG", "--data", tmp_path / "graph.npz", "--out", out)
+    found = said["claims"]["bridges/wrong"]
+    assert found["outcome"] == "fails"
+    (case,) = reading.load(out / found["counterexample"]["file"]).data_sets()
+    assert case.edges.tolist() == [[0, 1], [1, 2]]
 
 
-def test_the_claim_written_out_in_contributing_holds(monkeypatch):
-    monkeypatch.setattr(registry, "_REGISTERED", {})
-    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
-    (block,) = (part.split("```")[0] for part in text.split("```python\n")[1:])
-    assert block.count("\n") < 40
-    exec(block, {})
-    claim = get_claim("max-margin/longer-keys")
-    found = check_claim(claim)
-    assert found.outcome is Outcome.HOLDS and len(found.findings) == 2
-    assert examine(claim.about(Exponent(-1.25)), claim.example()).outcome is Outcome.FAILS
-    assert examine_control(claim, claim.example()).outcome is Outcome.FAILS
+def test_a_report_of_it_is_made_again_where_it_is_named_again(own, tmp_path):
+    report = tmp_path / "out" / "report.html"
+    run("claims", "own_claim:claim", "--out", report.parent)
+    refused = CliRunner().invoke(app, ["reproduce", str(report)])
+    assert refused.exit_code == 2 and "a file is never trusted to name" in refused.output
+    assert run("reproduce", report, "--claim", "own_claim:claim")["same"]
 
 
-def test_what_is_measured_apart_names_nothing_to_exchange(own):
-    with pytest.raises(InvalidInputError, match="handshakes measures its wrong conclusion apart"):
-        own["HANDSHAKES"].about(1.0)
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"at_least": 0}, "at_most: bridges/other has no bound or two"),
+        ({"on": []}, "on: bridges/other has no data"),
+        ({"given": ["no loops"]}, "given"),
+    ],
+)
+def test_a_declaration_that_lacks_something_is_refused(own, bad, words):
+    declare = Ledger(own.EULER, own.GraphCase)
+    good = {"right": 1, "wrong": 2, "at_most": 0, "because": "a count", "on": own.GraphCase}
+    with pytest.raises(InvalidInputError, match=words):
+        declare("other", "a summary", **good | bad)
 
 
-def test_no_claim_of_the_papers_is_replaced():
-    with pytest.raises(InvalidInputError, match=r"^claim: max-margin/"):
-        register_claim(get_claim("max-margin/global-path"))
+def test_a_measure_takes_data_and_an_object(own):
+    declare = Ledger(own.EULER, own.GraphCase)
+    terms = {"right": 1, "wrong": 2, "at_most": 0, "because": "a count", "on": own.GraphCase}
+    with pytest.raises(InvalidInputError, match="does not take data and an object"):
+        declare("other", "a summary", **terms)(lambda case: 0.0)
+    declare("other", "a summary", **terms)(lambda case, named: 0.0)
+    with pytest.raises(InvalidInputError, match="name: bridges/other is declared twice"):
+        declare("other", "a summary", **terms)

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from attractor.papers import get_claim
-from attractor.papers.check import check_claim
 from attractor.papers.commands.claims import claims_provenance
+from attractor.papers.ledger.check import check_claim
 from attractor.papers.pages.claims import write_claims_report
 from attractor.papers.results import ClaimResults
 from attractor.papers.transformers_as_svms.claims.relu_head import inactive_pair
@@ -20,7 +20,7 @@ def report_on(name, case, folder):
         folder,
         ClaimResults((result,)),
         source="data",
-        provenance=claims_provenance([name], None, 0),
+        provenance=claims_provenance([result], None, 0, {}),
     )
     written = json.loads((folder / "claims.json").read_text())
     return written["claims"][name]["counterexample"], (folder / "report.html").read_text()
@@ -55,7 +55,7 @@ def test_what_fails_comes_first_and_is_named(tmp_path):
         tmp_path / "out",
         ClaimResults(tuple(results)),
         source="data",
-        provenance=claims_provenance([holds, fails], None, 0),
+        provenance=claims_provenance(results, None, 0, {}),
     )
     page = (tmp_path / "out" / "report.html").read_text()
     anchor = fails.replace("/", "-")

@@ -19,7 +19,7 @@ def calls() -> Iterator[Call]:
     yield Call(papers.all_statements)
     examined = {"claim": given.CLAIM, "case": given.CASE}
     yield Call(papers.examine, **examined)
-    yield Call(papers.examine_control, **examined)
+    yield Call(papers.check_claim, claim=given.CLAIM, cases=given.CASES)
     yield Call(papers.get_claim, name=given.CLAIM_NAME)
     yield Call(
         papers.Claim.about,
@@ -34,7 +34,11 @@ def calls() -> Iterator[Call]:
     yield Call(
         papers.Claims.claim, self=given.CLAIMS, name="made-up", summary="nothing",
         statement="nothing", assuming=(), contrast=given.CONTRAST, data=lambda seed: [],
-        takes={"assuming": "sequence array"},
+        takes={"assuming": "sequence array"}, skip={"exchange": "a number, or words"},
     )  # fmt: skip
-    yield Call(papers.register_claim, claim=given.OWN_CLAIM)
+    yield Call(papers.assumption, name="met", broken=dict)
+    yield Call(papers.draws, count=2, make=dict)
+    yield Call(papers.once, compute=dict)
+    yield Call(papers.false_objects, named=1.0, skip={"named": "anything that a statement names"})
+    yield Call(papers.questions, paper="max-margin")
     yield Call(papers.get_figure, name=given.FIGURE_NAME)

@@ -112,7 +112,7 @@ def _as_likely_as_a_gate_asks(case):
 
     def gradient(probability):
         made = two_classes(probability=probability)
-        (head, *_) = DISCRIMINANT_SADDLES.comparison.wrong(made, 0)
+        (head, *_) = DISCRIMINANT_SADDLES.exchanged().object(made)
         return head_risk(classes(made), head).gradient[-1]
 
     return two_classes(probability=scipy.optimize.brentq(gradient, 0.6, 0.9, xtol=1e-12))

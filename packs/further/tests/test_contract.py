@@ -1,26 +1,24 @@
-"""What the library asks of its claims and figures, asked of those of this pack."""
+"""What the contract asks of the claims and figures of this pack, in the tier that it is for."""
 
 import ast
 import importlib
 from pathlib import Path
 
 import pytest
-from questions import ask, ask_figure, example_of
 
-from attractor.papers import (
-    Outcome,
-    all_claims,
-    all_figures,
-    all_statements,
-    examine,
-)
+from attractor.papers import all_claims, all_figures, all_statements, questions
 from packs.further.tests.adversarial import ADVERSARIAL, WITHOUT
 
 PACK = "attractor-further"
 CLAIMS, FIGURES = all_claims(PACK), all_figures(PACK)
 FILES = [*Path(__file__).parents[1].rglob("*.py")]
-LONG = tuple(name for name in CLAIMS if name.startswith("folklore/") and "low-rank" not in name)
-"""Claims that take several seconds, and whose runs other tests look at more closely."""
+SLOW = (
+    *(name for name in CLAIMS if name.startswith("folklore/") and "low-rank" not in name),
+    "mechanics/global-convergence",
+    "linear-next-token/overparameterized",
+    "linear-next-token/two-dimensional",
+)
+"""What takes several seconds or compiles for long, and whose runs other tests look at closely."""
 TRAINING_LONG = (
     "associative-memory/loss-of-muon-falls-exponentially",
     "multiclass-descent/margin-of-adam",
@@ -30,107 +28,48 @@ TRAINING_LONG = (
     "multiclass-descent/margin-of-spectral-descent",
 )
 """Claims that take longer without optimizations than it takes to compile them optimized."""
-OWN_WRONG_ONE = {
-    **{
-        f"multiclass-descent/margin-of-normalized-{kind}": "the largest Frobenius margin is within "
-        "the bound of the largest in l_3 as well"
-        for kind in ("descent", "momentum")
-    },
-    "folklore/decaying-steps-reach-the-margin": "neighboring exponents lead there as well",
-    "folklore/weight-decay-low-rank": "with twice the weight decay the rank is low as well",
-    "gaussian-mixtures/one-head-gap": "no heads at all miss what one head misses",
-    "gaussian-mixtures/linear-attention-gap": "linear maps of nearly anything miss it",
-    "mechanics/label-mass-loss-is-convex": "a loss, beside which it brings another one",
-    "linear-next-token/more-dimensions-than-contexts": "the condition is sufficient, not necessary",
-    "critical-temperature/row-concentration": "an upper bound, of which twice is one as well",
-}
-"""Claims of which no false object is made, but the wrong one that they bring, and why."""
-ONE_SIDED = {
-    "critical-temperature/row-spread",
-    "token-sample-complexity/sample-complexity-exponent",
-}
-"""Claims of bounds, so that of two neighbors the laxer one is right as well."""
+QUICK = ("says what it is", "needs ", "index is new")
+"""Questions that compute little."""
 
 
-def check_claim(name):
-    ask(CLAIMS[name], None if name in OWN_WRONG_ONE else 0.5, one_sided=name in ONE_SIDED)
+def asked(training):
+    """The questions about what trains for long, or about all else, with their tiers."""
+    for ask in questions(PACK):
+        if (ask.name in TRAINING_LONG) is training:
+            marks = [pytest.mark.slow] if ask.name in SLOW else [pytest.mark.long]
+            quick = ask.words.startswith(QUICK)
+            yield pytest.param(ask, id=str(ask), marks=() if quick else marks)
+
+
+@pytest.mark.parametrize("ask", [*asked(training=False)])
+def test_it_answers(ask, tmp_path):
+    ask(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ask", [*asked(training=True)])
+def test_what_trains_for_long_answers(ask, tmp_path, optimized):
+    ask(tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
-        for name in CLAIMS
-        if name not in TRAINING_LONG
-    ],
-)
-def test_a_claim_holds_where_it_should_and_its_control_fails(name):
-    check_claim(name)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", TRAINING_LONG)
-def test_one_that_trains_for_long_holds_and_its_control_fails(name, optimized):
-    check_claim(name)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in (*LONG, *TRAINING_LONG) else ())
+        pytest.param(name, marks=pytest.mark.slow if name in (*SLOW, *TRAINING_LONG) else ())
         for name in ADVERSARIAL
     ],
 )
-def test_its_control_passes_on_adversarial_data(name):
+def test_its_wrong_object_passes_on_adversarial_data(name):
     claim = CLAIMS[name]
-    found = claim.control.measure(ADVERSARIAL[name](example_of(claim)), 0)
-    assert found.checked and claim.control.met_by(found), found
+    found = claim.exchanged().measured(ADVERSARIAL[name](claim.example()))
+    assert found.checked and claim.met_by(found), found
 
 
 def test_every_claim_has_adversarial_data_or_a_reason():
     assert not {*ADVERSARIAL} & {*WITHOUT}
     assert {*ADVERSARIAL} | {*WITHOUT} == {*CLAIMS}
-    assert {*OWN_WRONG_ONE, *ONE_SIDED, *TRAINING_LONG} <= {*CLAIMS}
-
-
-@pytest.mark.parametrize(
-    ("name", "assumption"),
-    [(name, assumption) for name, claim in CLAIMS.items() for assumption in claim.broken],
-)
-def test_a_claim_asks_for_each_of_its_assumptions(name, assumption):
-    found = examine(CLAIMS[name], CLAIMS[name].broken[assumption]())
-    assert found.outcome is Outcome.ASSUMPTION_NOT_MET
-    assert found.reason.startswith(f"{assumption}: ")
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_a_claim_says_what_it_is_and_breaks_what_it_assumes(name):
-    claim = CLAIMS[name]
-    assert list(claim.broken) == [assumption.name for assumption in claim.assumptions]
-    assert type(example_of(claim)) is claim.takes
-    assert claim.summary and len(claim.summary) < 110 and not claim.summary.endswith(".")
-    assert claim.conclusion.reason and claim.statement
-    right, wrong = claim.conclusion, claim.control
-    assert (right.quantity, right.bound, right.sense) != (wrong.quantity, wrong.bound, wrong.sense)
-
-
-LONG_FIGURES = (
-    "mechanics/global-convergence",
-    "linear-next-token/overparameterized",
-    "linear-next-token/two-dimensional",
-)
-"""Figures that compile for long, and whose computations other tests look at more closely."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=pytest.mark.slow if one in LONG_FIGURES else ()) for one in FIGURES],
-)
-def test_a_quick_figure_shows_its_conclusion(name, tmp_path, optimized):
-    ask_figure(FIGURES[name], tmp_path)
+    assert {*SLOW} <= {*CLAIMS, *FIGURES} and {*TRAINING_LONG} <= {*CLAIMS}
 
 
 def test_statements_name_every_claim_and_figure():

@@ -8,22 +8,7 @@ if TYPE_CHECKING:
     from attractor.corpora.files.corpus import CorpusCase as CorpusCase
     from attractor.files.case import Case as Case
     from attractor.files.contents import DataSet as DataSet
-    from attractor.papers._examine import (
-        Finding as Finding,
-        examine as examine,
-        examine_control as examine_control,
-    )
-    from attractor.papers.assumption import Assumption as Assumption, Check as Check
-    from attractor.papers.claim import (
-        Claim as Claim,
-        Claims as Claims,
-        Comparison as Comparison,
-        Conclusion as Conclusion,
-        Contrast as Contrast,
-        Exponent as Exponent,
-        Measurement as Measurement,
-        Outcome as Outcome,
-    )
+    from attractor.papers.claim import Claims as Claims, Comparison as Comparison
     from attractor.papers.figure import (
         Figures as Figures,
         PaperFigure as PaperFigure,
@@ -40,13 +25,33 @@ if TYPE_CHECKING:
         ClassifierCase as ClassifierCase,
         save_classifiers as save_classifiers,
     )
+    from attractor.papers.ledger.check import (
+        ClaimResult as ClaimResult,
+        Finding as Finding,
+        check_claim as check_claim,
+        examine as examine,
+    )
+    from attractor.papers.ledger.claim import (
+        Assumption as Assumption,
+        Check as Check,
+        Claim as Claim,
+        Exponent as Exponent,
+        Ledger as Ledger,
+        Measurement as Measurement,
+        Outcome as Outcome,
+        assumption as assumption,
+        draws as draws,
+        once as once,
+    )
+    from attractor.papers.ledger.contract import Question as Question, questions as questions
+    from attractor.papers.ledger.exchange import false_objects as false_objects
     from attractor.papers.ledger.packs import (
         all_claims as all_claims,
         all_figures as all_figures,
         get_claim as get_claim,
         get_figure as get_figure,
+        write_index as write_index,
     )
-    from attractor.papers.once import once_a_case as once_a_case
     from attractor.papers.statement import Statement as Statement, all_statements as all_statements
     from attractor.prompts.files.head import HeadCase as HeadCase
     from attractor.prompts.files.in_context import InContextCase as InContextCase

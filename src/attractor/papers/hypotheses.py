@@ -11,7 +11,6 @@ from attractor.attention import get_parameterization
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import check_local_optimality
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import equal_scores, selected, several_selected
 from attractor.papers.joint_hypotheses import (
     ALL_LABELS_SUPPORT,
@@ -19,6 +18,7 @@ from attractor.papers.joint_hypotheses import (
     PURE_SELECTION,
     PURE_SELECTION_AT_MARGIN,
 )
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens, tied_scores
 from attractor.training import get_optimizer

@@ -12,13 +12,13 @@ from rich.table import Table
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.files.case import Case
 from attractor.files.contents import DataSet
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
 from attractor.papers.large_prompt.in_context_hypotheses import IN_CONTEXT_HYPOTHESES
 from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.files.in_context import InContextCase
@@ -79,6 +79,6 @@ def check_hypotheses(case: DataSet) -> HypothesesTable:
 def _checked(hypothesis: Assumption[Any], case: DataSet) -> Check:
     """The check; not met where it cannot be made on the data, beside which others can."""
     try:
-        return hypothesis.check(case)
+        return hypothesis.checked(case)
     except InvalidInputError as error:
         return Check(False, f"it cannot be checked: {error.argument}: {error.problem}")

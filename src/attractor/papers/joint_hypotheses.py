@@ -7,10 +7,9 @@ import numpy as np
 from attractor.analysis import label_margin_constant
 from attractor.files.case import Case
 from attractor.margin import Solution, label_problem, label_support, solve
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import better_mixture, labeled
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.once import once_a_case
 
 _ROUNDING = 1e-9
 """Multiple of the label margin below which its loss counts as none."""
@@ -20,7 +19,7 @@ _IMPROVABLE = 200
 """Tokens up to which sampled mixtures are improved; the time grows like their number cubed."""
 
 
-@once_a_case
+@once
 def label_solution(case: Case) -> Solution:
     """The head of largest label margin for the selected tokens of a case."""
     return solve(label_problem(case.tokens, case.selection))

@@ -13,9 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attractor.papers._examine import Finding
-from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Measurement, Outcome
+from attractor.papers.ledger.check import ClaimResult, Finding
 from attractor.results import Printed, plain_table
 
 STYLES = {
@@ -57,14 +56,14 @@ class ClaimResults(Printed):
         for column in ("data", "measured", "expected"):
             table.add_column(column, justify="right", no_wrap=True)
         for result in self.results:
-            outcome, conclusion = result.outcome, result.claim.conclusion
+            outcome, claim = result.outcome, result.claim
             of_that = sum(finding.outcome is outcome for finding in result.findings)
             table.add_row(
-                result.claim.name,
+                claim.name,
                 Text(outcome.value, STYLES[outcome]),
                 f"{of_that} of {len(result.findings)}",
                 _shown(result.deciding.measured),
-                f"{conclusion.sense} {conclusion.bound:.4g}",
+                f"{claim.sense} {claim.bound:.4g}",
             )
         return table
 
@@ -81,7 +80,7 @@ class ClaimResults(Printed):
         known = [
             f"{result.claim.name}: that is known, and no fault of this run. It {result.claim.note}."
             for result in self.results
-            if result.outcome is Outcome.FAILS and result.claim.note.startswith("fails")
+            if result.outcome is Outcome.FAILS and result.claim.known_to_fail
         ]
         return [*known, _WHERE] if known else []
 
@@ -110,7 +109,7 @@ class ClaimResults(Printed):
             for result in those:
                 words = result.deciding.reason
                 if outcome is Outcome.HOLDS:
-                    bound = f"{result.claim.conclusion.sense} {result.claim.conclusion.bound:.4g}"
+                    bound = f"{result.claim.sense} {result.claim.bound:.4g}"
                     words = f"{_shown(result.deciding.measured)}, {bound} expected"
                 if len(result.findings) > 1:
                     count = sum(finding.outcome is outcome for finding in result.findings)
@@ -151,9 +150,9 @@ def _of_claim(result: ClaimResult) -> dict[str, Any]:
         "outcome": result.outcome.value,
         "because": result.deciding.reason,
         "note": claim.note,
-        "quantity": claim.conclusion.quantity,
-        "tolerance": f"{claim.conclusion.sense} {claim.conclusion.bound:g}",
-        "reason_for_tolerance": claim.conclusion.reason,
+        "quantity": claim.quantity,
+        "tolerance": f"{claim.sense} {claim.bound:g}",
+        "reason_for_tolerance": claim.because,
         "data": [_of_finding(finding) for finding in result.findings],
         "searched": result.searched,
         "bibtex": claim.bibtex,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.files import load
-from attractor.papers import Outcome, examine, examine_control, get_claim
-from attractor.papers.check import check_claim
+from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.large_prompt.claims.concentration import exponent_at_unit_scale, from_two
 from attractor.papers.large_prompt.data import (
     fixed_query,
@@ -15,6 +14,7 @@ from attractor.papers.large_prompt.data import (
     without_scores,
 )
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, average_errors
+from attractor.papers.ledger.check import check_claim
 from attractor.prompts.finite_length import averaged_output_error, finite_length_error
 
 
@@ -25,7 +25,7 @@ def found(name, case, seed=0):
 def test_affine_attention_and_random_signs():
     case = fixed_query((2.0,))
     assert found("affine-attention", case).measured.value < 1e-13
-    control = examine_control(get_claim("large-prompt/affine-attention"), case)
+    control = examine(get_claim("large-prompt/affine-attention").exchanged(), case)
     assert control.measured.value == pytest.approx(2 - np.tanh(2), rel=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_the_averaged_exponent_is_told_from_its_near_misses(horizon):
     claim = get_claim("large-prompt/averaged-exponent")
     case = line(horizon)
     assert examine(claim, case).outcome is Outcome.HOLDS
-    for other in (1 / (1 + horizon**2), claim.comparison.right(case, 0) - 0.02):
+    for other in (1 / (1 + horizon**2), claim.object(case) - 0.02):
         assert examine(claim.about(other), case).outcome is Outcome.FAILS
 
 

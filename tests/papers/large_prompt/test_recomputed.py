@@ -63,9 +63,9 @@ def test_the_exponent_of_averaged_errors():
 
     claim = get_claim("large-prompt/averaged-exponent")
     # The claim's quadrature over queries is good to 1e-5, which an exponent feels by 1e-6.
-    found = claim.conclusion.measure(case, 0).value
+    found = claim.measured(case, 0).value
     assert found == pytest.approx(abs(exponent - claimed), abs=2e-6)
-    miss = claim.control.measure(case, 0).value
+    miss = claim.exchanged().measured(case, 0).value
     assert miss == pytest.approx(abs(exponent - 1 / (1 + horizon**2)), abs=2e-6)
 
 
@@ -137,7 +137,7 @@ def test_parameters_trained_for_a_fixed_time():
         abs(prompts.flow(case.initial_scale, case.time) - target)
         for prompts in FinitePrompts.of_lengths(d, [case.lengths[0], case.lengths[-1]])
     ]
-    found = get_claim("large-prompt/parameter-limit").conclusion.measure(case, 0)
+    found = get_claim("large-prompt/parameter-limit").measured(case, 0)
     # Both follow flows to 1e-9, and the longer prompts leave a gap of 0.05.
     assert found.value == pytest.approx(gaps[1] / gaps[0], abs=1e-6)
 
@@ -156,6 +156,6 @@ def test_the_risk_trained_to_the_end():
             options={"xatol": 1e-7, "fatol": 1e-12, "maxiter": 2000},
         )
         off.append(abs(np.exp(best.fun) * length / constant - 1))
-    found = get_claim("large-prompt/trained-risk-limit").conclusion.measure(case, 0)
+    found = get_claim("large-prompt/trained-risk-limit").measured(case, 0)
     # Splines and sums are good to 1e-8 of the risk, and so is training.
     assert found.value == pytest.approx(max(off), abs=1e-7)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from attractor.papers import Outcome, RegressionCase, all_claims, examine, examine_control
-from attractor.papers.check import check_claim
+from attractor.papers import Outcome, RegressionCase, all_claims, examine
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
 from attractor.papers.large_prompt.regression_data import independent, unequal
+from attractor.papers.ledger.check import check_claim
 from attractor.prompts.regression import RegressionTask, leading_order, trained_limit
 
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.takes is RegressionCase}
@@ -34,9 +34,9 @@ def test_the_leading_order_is_not_visible_where_tails_are_heavy():
 def test_a_trained_risk_with_a_floor_or_another_power_is_no_limit_of_zero():
     claim = CLAIMS["large-prompt/trained-risk-limit"]
     stopped = independent(5, time=3.0)  # its risk on infinite prompts is 2e-8
-    assert claim.conclusion.measure(independent(5), 0).value < 1e-3
-    assert claim.conclusion.measure(stopped, 0).value > 1
-    right = claim.comparison.right(independent(5), 0)
+    assert claim.measured(independent(5), 0).value < 1e-3
+    assert claim.measured(stopped, 0).value > 1
+    right = claim.object(independent(5))
     for wrong in (
         lambda length: right(length) + 1e-6,
         lambda length: right(1_000_000) * (length / 1e6) ** -0.99,
@@ -47,7 +47,7 @@ def test_a_trained_risk_with_a_floor_or_another_power_is_no_limit_of_zero():
 def test_the_risk_falls_at_the_rate_of_the_gradient_it_is_that_of():
     claim = CLAIMS["large-prompt/risk-falls"]
     case = independent(5, (64,))
-    right = claim.comparison.right(case, 0)
+    right = claim.object(case)
     assert examine(claim, case).measured.value < 1e-5
     slower = claim.about(lambda *args: 0.999 * right(*args))
     longer = claim.about(lambda case, length, flow: right(case, 65, flow))
@@ -98,7 +98,7 @@ def test_what_holds_for_every_covariance_does_for_badly_conditioned_ones(name, c
     claim = CLAIMS[f"large-prompt/{name}"]
     case = with_queries(of_condition(condition, unit))
     assert examine(claim, case).outcome is Outcome.HOLDS
-    assert examine_control(claim, case).outcome is Outcome.FAILS
+    assert examine(claim.exchanged(), case).outcome is Outcome.FAILS
 
 
 @pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
@@ -146,7 +146,7 @@ def test_training_ends_elsewhere_where_there_are_none(name, variance):
     assert found.outcome is Outcome.ASSUMPTION_NOT_MET
     assert found.reason.startswith("queries in all directions")
     if variance == 0:
-        assert claim.conclusion.measure(case, 0).value > 0.1
+        assert claim.measured(case, 0).value > 0.1
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])

@@ -31,7 +31,7 @@ def test_the_loss_along_the_solution_in_a_thousand_digits():
         best = int(scores[0].argmax())
         assert (scores.argmax(-1) == best).all()
         p, _, _ = margin_solution(keys, best)
-        measured = claim.conclusion.measure(case, 0)
+        measured = claim.measured(case, 0)
         with mpmath.workdps(1200):
             logs = [mpmath.log(excess(keys, scores, R * p)) for R in (1000, 2000)]
             rate = float((logs[1] - logs[0]) / 1000)
@@ -78,7 +78,7 @@ def test_offsets_of_normalized_descent_by_a_loop_in_numpy():
     # The law gives margins up to what the ray shares: it is orthogonal to the solution.
     predicted -= multipliers[held] @ predicted / multipliers[held].sum()
     np.testing.assert_allclose(margins[held], predicted, atol=1e-8)
-    measured = claim.conclusion.measure(case, 0)
+    measured = claim.measured(case, 0)
     np.testing.assert_allclose(
         np.sort(measured.details["reached"]), np.sort(margins[held]), atol=1e-8
     )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from attractor.papers.claim import Conclusion
 from attractor.papers.measurements.at_rest import where_it_ends
 
 SPREAD = np.geomspace(1 / 27, 1, 45)
@@ -11,7 +10,7 @@ DECADES = np.array([0.01, 0.1, 1.0])
 
 
 def settled(bound, measured):
-    return Conclusion("what is missing", None, bound, "none").settled_by(measured)
+    return measured.settles(bound)
 
 
 @pytest.mark.parametrize("ahead", [1.0, 2.0, 10.0])

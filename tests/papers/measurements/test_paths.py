@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.files import Case
-from attractor.papers import Outcome, examine, examine_control, get_claim
+from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.max_margin.claims.joint_path import least_slack
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.paths import RADII, end_of_path
@@ -36,7 +36,7 @@ def test_scores_that_hardly_differ_make_no_path_fail(name, gap):
     case = nearly_tied(gap, "KQ" if "key" in name else "W")
     found = examine(claim, case)
     assert found.outcome in (Outcome.HOLDS, Outcome.NOT_SETTLED), found.reason
-    assert examine_control(claim, case).outcome is Outcome.FAILS
+    assert examine(claim.exchanged(), case).outcome is Outcome.FAILS
 
 
 def beyond(slack):
@@ -57,4 +57,4 @@ def test_a_label_beyond_the_margin_is_left_out_at_radii_of_many_over_its_slack(s
     else:
         assert found.outcome is Outcome.HOLDS, found.reason
     if RADII[-1] * slack > 10:
-        assert examine_control(claim, case).outcome is Outcome.FAILS
+        assert examine(claim.exchanged(), case).outcome is Outcome.FAILS

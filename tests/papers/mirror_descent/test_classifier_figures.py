@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attractor.papers.ledger.packs import get_figure
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
-from attractor.papers.registry import get_figure
 
 NAMES = [*CONTENDERS]
 SIZES = {

@@ -28,7 +28,7 @@ def test_they_hold_between_random_directions_in_many_digits(p, rng):
 
 def test_two_is_an_identity_and_the_constant_cannot_be_larger():
     case = with_exponent(CLAIM.example(), 2.0)
-    found = CLAIM.conclusion.measure(case, 0)
+    found = CLAIM.measured(case, 0)
     assert found.value == pytest.approx(1, abs=1e-9)
     assert found.details["smallest share"] == pytest.approx(1, abs=1e-9)
     larger = CLAIM.about((0.5 + 1e-6, Exponent(2)))
@@ -38,5 +38,5 @@ def test_two_is_an_identity_and_the_constant_cannot_be_larger():
 @pytest.mark.parametrize("p", [1.1, 1.5, 1.75])
 def test_below_two_it_is_nearly_reached_by_directions_with_two_entries(p):
     """Of two equal entries the divergence is ``2^((2 - p)/p)`` times the bound, to first order."""
-    found = CLAIM.conclusion.measure(with_exponent(CLAIM.example(), p), 0)
+    found = CLAIM.measured(with_exponent(CLAIM.example(), p))
     assert found.value == pytest.approx(2 ** (1 - 2 / p), rel=1e-5)

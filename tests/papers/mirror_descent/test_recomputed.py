@@ -111,7 +111,7 @@ def test_divergence_at_the_end_of_mirror_descent(place, p, rate):
         )
         for W in starts(case, 0)[0]
     ]
-    assert max(ends) == pytest.approx(LOCAL.conclusion.measure(case, 0).value, rel=1e-4)
+    assert max(ends) == pytest.approx(LOCAL.measured(case, 0).value, rel=1e-4)
 
 
 def in_many_digits(array):
@@ -148,6 +148,6 @@ def test_share_of_the_bound_in_the_divergence(p):
                 for turn in turns
             ]
             largest = max(largest, *(share_of_bound(a, b, p) for b in [*near, -a]))
-    measured = DIVERGENCE.conclusion.measure(case, 0)
+    measured = DIVERGENCE.measured(case, 0)
     assert float(largest) == pytest.approx(measured.value, rel=1e-6)
     assert largest <= 1

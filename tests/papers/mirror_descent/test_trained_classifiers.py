@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from attractor.papers import Outcome, all_claims, examine
-from attractor.papers.check import check_claim
+from attractor.papers.ledger.check import check_claim
 from attractor.papers.mirror_descent.claims import trained_classifiers as claims
 from attractor.papers.mirror_descent.claims.trained_classifiers import trained_texts
 from attractor.papers.results import ClaimResults
@@ -221,5 +221,5 @@ def test_small_models_are_trained_where_no_results_are_given(optimized):
     assert found.checks["texts"].met and found.checks["learning rates"].met
     keys = found.case.data["hoyer"].sel(matrix="keys").mean(["block", "seed"])
     assert keys.sel(optimizer="p = 1.1") > keys.sel(optimizer="p = 2")
-    settled = SPARSITY.conclusion.settled_by(found.measured)
+    settled = found.measured.settles(SPARSITY.bound)
     assert result.outcome is (Outcome.HOLDS if settled else Outcome.NOT_SETTLED)

@@ -10,7 +10,7 @@ from attractor.corpora.two_stages.two_stage import train_two_stages
 from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
 from attractor.files import load
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.check import check_claim
+from attractor.papers.ledger.check import check_claim
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.next_token.data import grammar, missing_relations, outnumbered
 from attractor.papers.next_token.training import (
@@ -83,7 +83,7 @@ def test_outnumbered_optimal_tokens_lose_attention_at_first():
     claim = get_claim("next-token/optimal-attention-grows")
     name = "optimal token as frequent as any"
     assert examine(claim, outnumbered()).reason.startswith(name)
-    without = [each for each in claim.assumptions if each.name != name]
+    without = [each for each in claim.given if each.name != name]
     found = examine(dataclasses.replace(claim, assumptions=without), outnumbered())
     assert found.checks["zero start"].met
     assert found.outcome is Outcome.FAILS and found.measured.value > 1e-6

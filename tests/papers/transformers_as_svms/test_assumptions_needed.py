@@ -18,12 +18,12 @@ def test_in_the_plane_other_selections_than_the_best_are_locally_optimal():
     plane = Tokens(
         tokens.keys[..., :2], tokens.queries[..., :2], tokens.labels, values=tokens.values
     )
-    assert claim.conclusion.measure(case.replace(tokens=plane), 0).value > 0
+    assert claim.measured(case.replace(tokens=plane), 0).value > 0
 
 
 def test_one_query_of_two_sequences_leaves_selections_without_a_solution():
     claim = claim_of("feasible-when-wide")
-    assert claim.conclusion.measure(claim.broken["general position"](), 0).value > 0
+    assert claim.measured(claim.broken["general position"](), 0).value > 0
 
 
 @pytest.mark.parametrize(("length", "rows"), [(2, 1), (3, 1), (2, 2), (4, 1)])
@@ -45,7 +45,7 @@ def test_the_constant_of_the_gradient_is_four_times_too_large_at_best():
     claim = claim_of("smooth-gradient")
     v = 100.0
     expected = (v**2 / 4) / (v**2 + 6 * np.sqrt(2) * v)
-    assert claim.conclusion.measure(claim.example(), 0).value == pytest.approx(expected, rel=2e-3)
+    assert claim.measured(claim.example(), 0).value == pytest.approx(expected, rel=2e-3)
 
 
 def test_any_coupling_of_orthogonal_pairs_up_to_rank_one_has_the_smallest_nuclear_norm():
@@ -53,6 +53,6 @@ def test_any_coupling_of_orthogonal_pairs_up_to_rank_one_has_the_smallest_nuclea
     case = claim.example()
     for c, outside in ((0.0, False), (-0.7, False), (1.0, False), (-1.2, True)):
         matrix = np.array([[1, c], [c, 1]])
-        measured = claim.about((np.eye(2), matrix)).conclusion.measure(case, 0)
+        measured = claim.about((np.eye(2), matrix)).measured(case, 0)
         assert measured.value == pytest.approx(max(abs(c), 1) - 1, abs=1e-9)
-        assert claim.conclusion.met_by(measured) is not outside
+        assert claim.met_by(measured) is not outside

@@ -79,4 +79,4 @@ def test_with_labels_minus_one_averages_beat_every_token(number):
     tokens = case.tokens
     other = case.replace(tokens=Tokens(tokens.keys, tokens.queries, -tokens.labels))
     assert examine(claim, other).outcome is Outcome.ASSUMPTION_NOT_MET
-    assert claim.conclusion.measure(other, 0).value > 0
+    assert claim.measured(other, 0).value > 0

@@ -109,8 +109,8 @@ def sized(case, keys=1.0, queries=1.0, offset=0.0):
 @pytest.mark.parametrize("queries", [1e-4, 1.0, 1e3])
 def test_units_of_keys_and_queries_leave_the_flow_and_its_tokens_as_they_are(keys, queries):
     case = SEVERAL.example()
-    expected = SEVERAL.conclusion.measure(case, 0)
-    found = SEVERAL.conclusion.measure(sized(case, keys, queries), 0)
+    expected = SEVERAL.measured(case, 0)
+    found = SEVERAL.measured(sized(case, keys, queries), 0)
     assert found.checked == expected.checked == 1
     assert found.value == pytest.approx(expected.value, rel=1e-3)
     assert found.details["tokens kept"] == expected.details["tokens kept"]
@@ -121,8 +121,8 @@ def test_units_of_keys_and_queries_leave_the_flow_and_its_tokens_as_they_are(key
 @pytest.mark.parametrize("offset", [3.0, 100.0])
 def test_what_all_keys_share_is_no_length_of_them(offset):
     case = SEVERAL.example()
-    expected = SEVERAL.conclusion.measure(case, 0).value
-    assert SEVERAL.conclusion.measure(sized(case, offset=offset), 0).value == pytest.approx(
+    expected = SEVERAL.measured(case, 0).value
+    assert SEVERAL.measured(sized(case, offset=offset), 0).value == pytest.approx(
         expected, rel=1e-3
     )
 
@@ -132,4 +132,4 @@ def test_a_flow_that_cannot_be_followed_says_so(monkeypatch):
     found = examine(SEVERAL, SEVERAL.example())
     assert found.outcome is Outcome.VACUOUS
     assert "could not be followed" in found.measured.details["gradient flow"]
-    assert SEVERAL.control.measure(SEVERAL.example(), 0).checked == 0
+    assert SEVERAL.exchanged().measured(SEVERAL.example(), 0).checked == 0

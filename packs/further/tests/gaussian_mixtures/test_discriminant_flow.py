@@ -72,7 +72,7 @@ def test_the_risk_falls_along_the_flow():
 def test_rates_near_bayes_are_those_of_a_square_or_of_a_fourth_power(gate, relative, off):
     case = two_classes((1.0, 0.0, 0.5), (0.0, 1.0, 0.0))
     claim = get_claim("gaussian-mixtures/discriminant-local-convergence")
-    measured = (claim.conclusion if gate else claim.control).measure(case, 0)
+    measured = (claim if gate else claim.exchanged()).measured(case)
     assert measured.details["relative rates"] == pytest.approx([relative] * 2, abs=off)
 
 
@@ -91,12 +91,12 @@ def test_nothing_is_said_where_flows_cannot_be_followed(name, case):
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.0])
-@pytest.mark.parametrize("part", ["conclusion", "control"])
-def test_means_that_add_up_to_zero_are_refused(mean, part):
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_means_that_add_up_to_zero_are_refused(mean, exchanged):
     claim = get_claim("gaussian-mixtures/discriminant-local-convergence")
     case = two_classes((mean, 0.0), (-mean, 0.0), 0.5)
     with pytest.raises(InvalidInputError, match="tokens: the means of their classes add up"):
-        getattr(claim, part).measure(case, 0)
+        (claim.exchanged() if exchanged else claim).measured(case)
 
 
 def test_the_balance_is_kept_for_classes_far_apart():

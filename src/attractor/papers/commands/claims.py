@@ -21,7 +21,8 @@ from attractor.support.storage.markers import REPORT
 
 if TYPE_CHECKING:
     from attractor.files import DataSet
-    from attractor.papers.claim import Claim
+    from attractor.papers.ledger.check import ClaimResult
+    from attractor.papers.ledger.claim import Claim
     from attractor.papers.results import ClaimResults
     from attractor.results.provenance import Provenance
 
@@ -32,11 +33,16 @@ of classifiers takes besides, once."""
 
 def claims(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Claims to check.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Claims to check; module:claim for one of your own."
+        ),
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option("--of", metavar="PAPER", help="Check every claim of a paper."),
+        typer.Option(
+            "--of", metavar="PAPER", help="Check every claim of a paper, or of an installed pack."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Check every claim.")] = False,
     statements: Annotated[
@@ -74,27 +80,33 @@ def claims(
             return
         if names or of or everything or data:
             check_paths([report_output("claims", out)], [Input("data", data)])
-        cases = None
-        if data is not None:
-            existing_file(data, ANY)
-            cases = _read(current, data)
-
         if not (names or of or everything or data):
             lines = {name: one.summary for name, one in listed("claims").items()}
             current.list_names(lines)
             current.result(claims=lines)
             return
 
-        from attractor.papers.check import check_claim
+        from attractor.papers.ledger.packs import all_claims, load_claims
+
+        chosen = {} if names else all_claims(of)
+        spelled: dict[str, str] = {}
+        for spelling in names or ():
+            loaded = load_claims(spelling)
+            chosen |= loaded
+            spelled |= dict.fromkeys(loaded, spelling)
+        cases = None
+        if data is not None:
+            existing_file(data, ANY)
+            cases = _read(current, data)
+
         from attractor.papers.files.classifiers import ClassifierCase
         from attractor.papers.hypotheses_table import check_hypotheses
-        from attractor.papers.ledger.packs import all_claims, get_claim
+        from attractor.papers.ledger.check import check_claim
         from attractor.papers.pages.claims import claims_summary, write_claims_report
         from attractor.papers.results import ClaimResults
         from attractor.papers.statement import all_statements
         from attractor.support.progress import progress_bar
 
-        chosen = {name: get_claim(name) for name in names} if names else all_claims(of)
         left_out = []
         if data is not None and cases is not None:
             chosen, left_out = _speaking_of(cases[0], chosen, data)
@@ -141,7 +153,7 @@ def claims(
         source = "The claims' own data." if data is None else f"Data: {data.name}"
         summary = write_claims_report(
             out, results, source=source, hypotheses=tables, statements=statements_of,
-            provenance=claims_provenance([one.claim.name for one in found], cases, seed),
+            provenance=claims_provenance(found, cases, seed, spelled),
         )  # fmt: skip
         for name, claim in summary["claims"].items():
             if "file" in claim.get("counterexample", {}):
@@ -155,7 +167,7 @@ def claims(
 
 def _next(current: Session, results: ClaimResults, cases: Sequence[DataSet] | None) -> None:
     """The next command where an outcome says nothing about the claim."""
-    from attractor.papers.claim import Outcome
+    from attractor.papers.ledger.claim import Outcome
 
     unmet = [one.claim.name for one in results if one.outcome is Outcome.ASSUMPTION_NOT_MET]
     if unmet and cases is not None:
@@ -209,28 +221,29 @@ def _speaking_of(
 
 
 def claims_provenance(
-    names: Sequence[str], cases: Sequence[DataSet] | None, seed: int
+    found: Sequence[ClaimResult],
+    cases: Sequence[DataSet] | None,
+    seed: int,
+    spelled: Mapping[str, str],
 ) -> Provenance:
     """Where outcomes of claims come from.
 
     Args:
-        names: The claims.
+        found: The outcomes.
         cases: The user's data, or None for the papers' own.
         seed: Names all that is random.
+        spelled: By name of a claim, how it was asked for, where that is not its name.
     """
-    from attractor.papers.ledger.packs import get_claim
     from attractor.results.provenance import Provenance
 
     hashes = [case.hash for case in cases or ()]
-    chosen = [get_claim(name) for name in names]
-    settings = {
-        claim.name: {"tolerance": claim.conclusion.bound, "sense": claim.conclusion.sense}
-        for claim in chosen
-    }
+    chosen = [one.claim for one in found]
+    names = [*dict.fromkeys(spelled.get(claim.name, claim.name) for claim in chosen)]
+    settings = {claim.name: {"tolerance": claim.bound, "sense": claim.sense} for claim in chosen}
     return Provenance.record(
         "claim",
         ", ".join(names),
-        arguments={"names": list(names), "data": cases is not None, "seed": seed},
+        arguments={"names": names, "data": cases is not None, "seed": seed},
         data=" ".join(hashes) or None,
         seeds=[seed],
         settings=settings,
@@ -245,23 +258,27 @@ COMMAND = Command(
         "attractor claims transformers-as-svms/rank": 4,
         "attractor claims --data tokens.npz": 29,
         "attractor claims --of max-margin --out claims-report": 29,
+        "attractor claims my_module:CLAIM --data tokens.npz": 2,
     },
     (
         "Without a name, --of, --all or --data the claims are listed, a line each; --statements "
         "lists every statement, figure and table of the papers with the claims and figures that "
-        "check it, or the reason why there are none, and so does the report of --of and --all. An"
-        " outcome is holds, fails (the smallest data found on which it does are saved; `attractor"
-        " check` reads them, `attractor corpus` where they are a corpus, and `attractor "
-        "prompt-length` where they are a head), not settled (the interval of an estimate has the "
-        "bound inside), assumption not met, or vacuous here. Claims speak of token files, of "
-        "corpora, of heads, of in-context regression, of in-context tasks with their prompts, or "
-        "of results of trained classifiers (results.nc, which figures of them leave beside their "
-        "models, or your own with the same variables); with --data those are checked that speak "
-        "of what your file is, and the others are counted. With --data alone it is said first "
-        "which hypotheses of the papers your file meets. On the papers' data, claims about "
-        "classifiers train them first: --all and --of mirror-descent take some five minutes "
-        "longer for it. `attractor check --help` shows what a token file holds, `attractor corpus"
-        " --help` what a corpus does, and `attractor prompt-length --help` what a head file does."
-        " Exit codes: 0 done, whatever the outcomes; 2 bad input; 130 interrupted.",
+        "check it, or the reason why there are none, and so does the report of --of and --all. "
+        "Papers are those of Attractor and of packs that are installed beside it; module:claim "
+        "is a claim of your own, or all of a ledger, in a module that is installed or lies in "
+        "this folder. An outcome is holds, fails (the smallest data found on which it does are "
+        "saved; `attractor check` reads them, `attractor corpus` where they are a corpus, and "
+        "`attractor prompt-length` where they are a head), not settled (the interval of an "
+        "estimate has the bound inside), assumption not met, or vacuous here. Claims speak of "
+        "token files, of corpora, of heads, of in-context regression, of in-context tasks with "
+        "their prompts, or of results of trained classifiers (results.nc, which figures of them "
+        "leave beside their models, or your own with the same variables); with --data those are "
+        "checked that speak of what your file is, and the others are counted. With --data alone "
+        "it is said first which hypotheses of the papers your file meets. On the papers' data, "
+        "claims about classifiers train them first: --all and --of mirror-descent take some "
+        "five minutes longer for it. `attractor check --help` shows what a token file holds, "
+        "`attractor corpus --help` what a corpus does, and `attractor prompt-length --help` "
+        "what a head file does. Exit codes: 0 done, whatever the outcomes; 2 bad input; 130 "
+        "interrupted.",
     ),
 )

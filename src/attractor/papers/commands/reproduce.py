@@ -32,7 +32,7 @@ NUMBERS = {
 }
 """The commands whose results can be made again, each with the file of its numbers, which are
 compared; of a figure it is its own, with labeled arrays."""
-_CODE = {"optimizer": "optimizer", "norm": "norm", "geometry": "norm"}
+_CODE = {"optimizer": "optimizer", "norm": "norm", "geometry": "norm", "names": "claim"}
 """Arguments that may name code of the user's own, with the option that names it again."""
 _MOST, _MOST_SEED, _MOST_LISTED, _MOST_TEXT = 10**7, 2**63 - 1, 1000, 10**6
 """Largest integer and seed, most entries and letters out of a file: a command with more is to be
@@ -74,6 +74,13 @@ def reproduce(
             "in their order. The module is imported.",
         ),
     ] = None,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="module:name, a claim of yours that was checked; given once for each, in their "
+            "order. The module is imported.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: UnusedSeed = 0,
@@ -97,6 +104,7 @@ def reproduce(
             )
         function = function_of(command)
         given = {"data": data, "checkpoints": checkpoints, "optimizer": optimizer, "norm": norm}
+        given |= {"claim": claim}
         paths = {name: [*(value or ())] for name, value in given.items()}
         arguments = arguments_of(made, function, paths)
         chosen = [f"{name} {value}" for name, value in arguments.items() if value is not None]
@@ -151,7 +159,7 @@ def arguments_of(
         made: As read from a file.
         function: The command.
         given: What was named on the command line: ``data``, ``checkpoints``, and code of the user's
-            own as ``optimizer`` and ``norm``, each in place of one that the file names.
+            own as ``optimizer``, ``norm`` and ``claim``, each in place of one that the file names.
 
     Raises:
         FileFormatError: If the file says what the command does not take from one.
@@ -217,7 +225,7 @@ def _accepts(value: Any, hint: Any, most: int, least: float | None = None) -> bo
 
 def _name_code_again(arguments: dict[str, Any], given: Mapping[str, Sequence[str]]) -> None:
     """Puts code that was named on the command line where a file names code of somebody's own."""
-    asked: dict[str, list[str]] = {"optimizer": [], "norm": []}
+    asked: dict[str, list[str]] = {"optimizer": [], "norm": [], "claim": []}
     again = {option: iter(given[option]) for option in asked}
 
     def named(option: str, value: Any) -> Any:
@@ -248,10 +256,12 @@ def _name_code_again(arguments: dict[str, Any], given: Mapping[str, Sequence[str
 
 
 def _is_ours(option: str, name: str) -> bool:
-    """Whether an optimizer or a norm is known by name; nothing is imported to find it."""
+    """Whether an optimizer, norm or claim is known by name; no code of others is looked for."""
     from attractor.geometry import get_geometry
     from attractor.maps.bias import named_optimizer
 
+    if option == "claim":  # what has no colon is looked up among claims that are installed
+        return ":" not in name
     with contextlib.suppress(InvalidInputError):
         return (named_optimizer if option == "optimizer" else get_geometry)(name) is not None
     return False
@@ -301,8 +311,8 @@ COMMAND = Command(
         "says which version made it, on which data, with which seeds and settings.",
         "A file of somebody else's is safe to give: it chooses among what Attractor itself can "
         "run, within ranges, and that is printed before it begins. It never names code or a path:"
-        " data are read from --data, code from --optimizer and --norm, and nothing is kept. How "
-        "long it takes is the file's choice; Ctrl-C ends it.",
+        " data are read from --data, code from --optimizer, --norm and --claim, and nothing is "
+        "kept. How long it takes is the file's choice; Ctrl-C ends it.",
         "Exit codes: 0 done, whether or not anything differs; 2 bad input; 130 interrupted.",
     ),
 )

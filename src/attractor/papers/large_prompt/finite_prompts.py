@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.head import HeadCase, root
 from attractor.prompts.finite_length import (
     FiniteLengthError,
@@ -37,7 +37,7 @@ class Queries(NamedTuple):
     weights: Float[np.ndarray, "query"]
 
 
-@once_a_case
+@once
 def average_errors(case: HeadCase, seed: int) -> FiniteLengthError:
     """The errors of output and gradients at each of ``LENGTHS``, averaged over queries.
 
@@ -53,7 +53,7 @@ def average_errors(case: HeadCase, seed: int) -> FiniteLengthError:
     return FiniteLengthError(*(weights @ errors for errors in found))
 
 
-@once_a_case
+@once
 def long_prompt_errors(
     case: HeadCase, lengths: tuple[float, ...] = LONG
 ) -> Float[np.ndarray, "length"]:

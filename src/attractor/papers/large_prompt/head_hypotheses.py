@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head, signs
 from attractor.papers.large_prompt.finite_prompts import LONG
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.head import HeadCase, root
 from attractor.prompts.finite_length import error_exponent, finite_length_exponent
 from attractor.prompts.measures.contract import Measure

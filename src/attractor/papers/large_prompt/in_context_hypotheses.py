@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.in_context_data import (
     curved_loss,
     heavy_tokens,
@@ -15,7 +14,7 @@ from attractor.papers.large_prompt.in_context_data import (
     small,
     without_sigma,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.in_context import InContextCase
 from attractor.prompts.in_context.assumption import (
     decay_finding,
@@ -32,7 +31,7 @@ _SETTLED = 0.05
 _TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
 
 
-@once_a_case
+@once
 def transfer(case: InContextCase) -> RiskTransfer:
     """Training on prompts of each length of a case, and on infinite ones."""
     times = [time for time in _TIMES if time < case.time / 2] + [case.time / 2, case.time]

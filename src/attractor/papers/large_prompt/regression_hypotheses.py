@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import initial_scale_bounds, limit_horizon, trained_limit
 from attractor.prompts.regression.blocks import Blocks

@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.large_prompt.data import gaussian_case, line, signs
 from attractor.papers.large_prompt.finite_prompts import LENGTHS, Queries
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.finite_length import ConcentrationBounds, measure_error, measure_output_error
 from attractor.prompts.finite_length.bounds import Error
@@ -33,7 +32,7 @@ _NODES, _REACH = 40, 8.0
 """Quadrature of Gaussian queries on a line, so many of their standard deviations to both sides."""
 
 
-@once_a_case
+@once
 def queries_of(case: HeadCase) -> Queries:
     """All queries with their probabilities, or quadrature points where they lie on a line."""
     law = case.queries
@@ -47,7 +46,7 @@ def queries_of(case: HeadCase) -> Queries:
     return Queries(deviation * x[:, None], weights)
 
 
-@once_a_case
+@once
 def average_error(case: HeadCase, error: Error) -> Float[np.ndarray, "length"]:
     """An exact error at each of ``LENGTHS``, averaged over queries.
 
@@ -71,7 +70,7 @@ def average_error(case: HeadCase, error: Error) -> Float[np.ndarray, "length"]:
     return weights @ found
 
 
-@once_a_case
+@once
 def bounds(case: HeadCase) -> ConcentrationBounds:
     """The bounds, with the moments of Assumption 3.3 as the law of the tokens has them."""
     queries, weights = queries_of(case)
@@ -97,7 +96,7 @@ def bounds(case: HeadCase) -> ConcentrationBounds:
     )
 
 
-@once_a_case
+@once
 def scale(case: HeadCase) -> float:
     """The sub-Gaussian parameter ``sigma >= 1`` of the tokens, from above."""
     return max(1.0, case.tokens.sub_gaussian_parameter().upper)

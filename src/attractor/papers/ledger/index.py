@@ -37,29 +37,29 @@ class Listed(NamedTuple):
     paper: str
 
 
-def listed(kind: Kind, of: str | None = None) -> dict[str, Listed]:
+def listed(kind: Kind, paper: str | None = None) -> dict[str, Listed]:
     """All claims or figures by name, in the order of the papers; none with an index is imported.
 
     A pack that cannot be read is named in a warning, and the others are listed.
 
     Args:
         kind: Which of the two.
-        of: A paper, or a distribution that brings some; None for all.
+        paper: A paper, or a distribution that brings some; None for all.
 
     Raises:
         InvalidInputError: If there is no such paper or distribution.
     """
-    check_kinds(paper=(of, str | None))
+    check_kinds(paper=(paper, str | None))
     contents = _contents()
     every = {name: one for place in contents for name, one in contents[place][kind].items()}
-    if of is None:
+    if paper is None:
         return every
-    check_paper(of)
-    within = {place for place in contents if of in (place, places()[place].distribution)}
+    check_paper(paper)
+    within = {place for place in contents if paper in (place, places()[place].distribution)}
     return {
         name: one
         for name, one in every.items()
-        if one.paper == of or name.partition("/")[0] in within
+        if one.paper == paper or name.partition("/")[0] in within
     }
 
 

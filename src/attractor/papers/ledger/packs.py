@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attractor.papers.claim import Claim
+from attractor.geometry.loading import IN_MODULE, named_in_module
 from attractor.papers.figure import PaperFigure
+from attractor.papers.ledger.claim import Claim, Ledger
 from attractor.papers.ledger.index import INDEX, Contents, Kind, Listed, listed
 from attractor.papers.ledger.places import folder, imported, is_package, places, statements
 from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import write_file
 
-_CLASSES = {"claims": Claim, "figures": PaperFigure}
+_CLASSES: dict[Kind, type[Claim] | type[PaperFigure]] = {"claims": Claim, "figures": PaperFigure}
 
 
 def all_claims(paper: str | None = None) -> dict[str, Claim]:
@@ -67,6 +69,39 @@ def get_figure(name: str) -> PaperFigure:
         InvalidInputError: If there is none of that name; suggests near ones.
     """
     return _found("figures", name)
+
+
+def load_claims(spelling: str) -> dict[str, Claim]:
+    """A claim by its name, or claims of one's own from ``module:name``; by their names.
+
+    The name in a module is that of a claim, of a ledger, whose claims are all taken, or of a
+    measure that one declares. Modules are looked for in the current folder as well.
+
+    Args:
+        spelling: A name that ``get_claim`` knows, or where to find it.
+
+    Raises:
+        InvalidInputError: If there is none, or its module raises.
+    """
+    check_kinds(name=(spelling, str))
+    own = IN_MODULE.fullmatch(spelling)
+    if own is None:
+        return {spelling: get_claim(spelling)}
+    thing = named_in_module("name", *own.groups())
+    if isinstance(thing, Claim):
+        return {thing.name: thing}
+    ledgers = [one for one in vars(sys.modules[own[1]]).values() if isinstance(one, Ledger)]
+    declared = {name: one for ledger in ledgers for name, one in ledger.claims.items()}
+    found = thing.claims if isinstance(thing, Ledger) else {
+        name: one for name, one in declared.items() if one.measure is thing
+    }  # fmt: skip
+    if not found:
+        raise InvalidInputError(
+            "name",
+            f"{spelling} is no claim",
+            "Give a Claim, a Ledger, or a measure that a Ledger declares",
+        )
+    return dict(found)
 
 
 def figures_in(out: str | os.PathLike[str]) -> dict[str, PaperFigure]:
@@ -140,6 +175,10 @@ def _modules(place: str) -> Iterator[ModuleType]:
 
 def _declared(module: ModuleType, kind: Kind) -> Mapping[str, Any]:
     """The claims or figures that a module declares, by name."""
-    return {
-        thing.name: thing for thing in vars(module).values() if isinstance(thing, _CLASSES[kind])
-    }
+    found: dict[str, Any] = {}
+    for thing in vars(module).values():
+        if isinstance(thing, Ledger):
+            found |= thing.claims if kind == "claims" else {}
+        elif isinstance(thing, _CLASSES[kind]):
+            found[thing.name] = thing
+    return found

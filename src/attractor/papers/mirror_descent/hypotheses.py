@@ -6,8 +6,8 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Lp
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, locally_optimal, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.measurements.attended import keeping
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.training import (

@@ -13,9 +13,9 @@ from attractor.files.case import Case
 from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution, check_local_optimality
 from attractor.margin.selection import Selection
+from attractor.papers.ledger.claim import once
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
-from attractor.papers.once import once_a_case
 from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 
 EXPONENT = 1.75
@@ -202,7 +202,7 @@ def length(case: Case) -> float:
     return max(float(np.ceil(max(goal, start) / steps.learning_rate)), _SHORTEST)
 
 
-@once_a_case
+@once
 def run(case: Case, seed: int, begin: Begin = starts) -> Trajectory | None:
     """Trains a case by normalized mirror descent, by default from within its cone.
 

@@ -15,7 +15,7 @@ from attractor.corpora.two_stages.two_stage import train_two_stages
 from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
 from attractor.corpora.two_stages.two_stage_trajectory import TwoStageTrajectory
 from attractor.margin import Solution, solve
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.training import normalized_gradient_descent
 
 RANDOM_SCALE = 0.06
@@ -44,13 +44,13 @@ class Plan(NamedTuple):
     steps: tuple[int, int]
 
 
-@once_a_case
+@once
 def feed_forward_solution(case: CorpusCase) -> Solution:
     """The max-margin solution of the feed-forward layer."""
     return solve(feed_forward_problem(case.structure.collocation, case.table))
 
 
-@once_a_case
+@once
 def attention_solution(case: CorpusCase) -> Solution:
     """The max-margin solution of attention; the corpus has to have relations."""
     return solve(attention_problem(case.structure.orders, case.table))
@@ -95,7 +95,7 @@ def settled_after(case: CorpusCase, rate: float) -> int:
     return int(np.ceil(8 * longest_context(case) * norm**2 / rate))
 
 
-@once_a_case
+@once
 def first_stage(case: CorpusCase, seed: int, *, random: bool = False) -> LinearTrajectory:
     """Trains the feed-forward layer.
 
@@ -132,7 +132,7 @@ def travelled(case: CorpusCase, run: LinearTrajectory) -> Float[np.ndarray, "ste
     return run.steps[1:] * _STEP * float(feed_forward_solution(case).value)
 
 
-@once_a_case
+@once
 def two_stages(case: CorpusCase, seed: int) -> TwoStageTrajectory:
     """Trains both layers.
 
@@ -153,7 +153,7 @@ def two_stages(case: CorpusCase, seed: int) -> TwoStageTrajectory:
     )
 
 
-@once_a_case
+@once
 def measured(case: CorpusCase, seed: int) -> xr.Dataset:
     """The measures of the second stage, at every record but the start.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attractor.files.contents import DataSet
-from attractor.papers.check import ClaimResult
 from attractor.papers.claim import Outcome
 from attractor.papers.hypotheses_table import HypothesesTable
+from attractor.papers.ledger.check import ClaimResult
 from attractor.papers.results import ClaimResults
 from attractor.papers.statement import Statement, by_paper
 from attractor.report.folder import report_folder
@@ -178,11 +178,10 @@ def _section(result: ClaimResult, summary: Mapping[str, Any]) -> Section:
     claim = result.claim
     paragraphs = [
         f"{claim.paper.citation}: {claim.statement}. {claim.summary}.",
-        "Assumptions: " + " ".join(each.statement for each in claim.assumptions),
-        f"Measured: {claim.conclusion.quantity}, {claim.conclusion.sense} "
-        f"{claim.conclusion.bound:g} expected: {claim.conclusion.reason}.",
-        f"Negative control: {claim.control.quantity}, which must not be {claim.control.sense} "
-        f"{claim.control.bound:g}.",
+        "Assumptions: " + " ".join(each.statement for each in claim.given),
+        f"Measured: {claim.quantity}, {claim.sense} {claim.bound:g} expected: {claim.because}.",
+        f"Negative control: {claim.wrong_quantity}, which must not be {claim.sense} "
+        f"{claim.bound:g}.",
     ]
     if claim.note:
         paragraphs.append(claim.note)

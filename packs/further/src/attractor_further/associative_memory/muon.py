@@ -14,7 +14,7 @@ from attractor.corpora.linear import (
 )
 from attractor.geometry import Frobenius, Geometry, Spectral
 from attractor.margin import solve
-from attractor.papers import Claims, Comparison, Measurement, once_a_case
+from attractor.papers import Claims, Comparison, Measurement, once
 from attractor.training import spectral_descent, steepest_descent
 from attractor_further.associative_memory import PAPER
 from attractor_further.linear_next_token.data import FEW_CONTEXTS
@@ -73,7 +73,7 @@ FIRST_STEP = CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _late_run(case: CorpusCase) -> LinearTrajectory:
     contexts = orthonormal_contexts(case)
     return train_linear(contexts, spectral_descent(_RATE), steps=_STEPS[-1], record=list(_STEPS))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from attractor.papers import Assumption, Check, once_a_case
+from attractor.papers import Assumption, Check, once
 from attractor.papers.data import line
 from attractor.prompts import AttentionHead, HeadCase
 from attractor.prompts.measures import Empirical, Gaussian, Mixture
@@ -32,7 +32,7 @@ class Clusters(NamedTuple):
     covariances: Float[np.ndarray, "component d d"]
 
 
-@once_a_case
+@once
 def clusters(case: HeadCase) -> Clusters:
     """The components of the law of the tokens, where it is a Gaussian mixture."""
     law = case.tokens

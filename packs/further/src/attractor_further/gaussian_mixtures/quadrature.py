@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers import once_a_case
+from attractor.papers import once
 from attractor.papers.measures import Points, gaussian_points
 from attractor.prompts import HeadCase
 from attractor_further.gaussian_mixtures.mixture_data import clusters
@@ -19,7 +19,7 @@ def union(weights: Float[np.ndarray, "part"], parts: list[Points]) -> Points:
     return Points(np.concatenate([part.points for part in parts]), np.concatenate(shifted))
 
 
-@once_a_case
+@once
 def cluster_points(case: HeadCase, nodes: int) -> Points:
     """The law of the tokens of a case, a Gaussian mixture, as points with weights.
 

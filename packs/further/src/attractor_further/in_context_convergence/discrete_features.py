@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
-from attractor.papers import Comparison, Measurement, once_a_case
+from attractor.papers import Comparison, Measurement, once
 from attractor.papers.given import DISCRETE_TOKENS
 from attractor.prompts import HeadCase
 from attractor.prompts.measures import Empirical
@@ -35,7 +35,7 @@ class Values(NamedTuple):
     frequencies: Float[np.ndarray, "value"]
 
 
-@once_a_case
+@once
 def token_values(case: HeadCase) -> Values:
     """The values that tokens take, and their frequencies, where their law is of samples."""
     law = case.tokens
@@ -65,14 +65,14 @@ def _affine(case: HeadCase, queries: Queries) -> Outputs:
     return (mean + queries @ case.U.T @ covariance) @ case.V.T
 
 
-@once_a_case
+@once
 def _counts(case: HeadCase, seed: int) -> Int[np.ndarray, "prompt value"]:
     """How often each value occurs in prompts of drawn tokens."""
     draws = np.random.default_rng([seed, 37])
     return draws.multinomial(_LENGTH, token_values(case).frequencies, _PROMPTS)
 
 
-@once_a_case
+@once
 def _finite(case: HeadCase, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, and the outputs of drawn prompts: their mean and its standard error.
 

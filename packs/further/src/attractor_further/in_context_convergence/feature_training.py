@@ -7,7 +7,7 @@ import scipy.integrate
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.papers import Assumption, Check, Comparison, Exponent, Measurement, once_a_case
+from attractor.papers import Assumption, Check, Comparison, Exponent, Measurement, once
 from attractor.papers.given import DISCRETE_TOKENS
 from attractor.prompts import HeadCase
 from attractor_further.in_context_convergence.data import CLAIMS, features, random_features
@@ -50,7 +50,7 @@ _DOMINANT = Assumption[HeadCase](
 )
 
 
-@once_a_case
+@once
 def attention_on_own(case: HeadCase) -> Float[np.ndarray, "feature step"]:
     """Attention on the feature of the query along gradient flow from zero scores.
 

@@ -18,7 +18,7 @@ from attractor.corpora.linear import (
     support_projection,
 )
 from attractor.margin import Solution, solve
-from attractor.papers import Comparison, Measurement, once_a_case
+from attractor.papers import Comparison, Measurement, once
 from attractor_further.linear_next_token.data import (
     CLAIMS,
     FEW_CONTEXTS,
@@ -68,16 +68,17 @@ OVERPARAMETERIZED = CLAIMS.claim(
     ),
     data=decoder_data,
     note=f"{NOTE}; the condition is sufficient: with five contexts four dimensions may do",
+    exchange="the condition is sufficient, not necessary",
 )
 
 
-@once_a_case
+@once
 def decoder_contexts(case: CorpusCase, seed: int) -> EmbeddedContexts:
     """Contexts with random embeddings, of two dimensions more than they are."""
     return embedded_contexts(case, seed)
 
 
-@once_a_case
+@once
 def decoder_solution(case: CorpusCase, seed: int) -> Solution:
     """The solution of the decoder's margin problem."""
     return solve(decoder_problem(decoder_contexts(case, seed)))
@@ -132,7 +133,7 @@ ENTROPY_IS_INFIMUM = CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _path(case: CorpusCase, seed: int) -> LinearTrajectory:
     radii = np.geomspace(1, 1000, 7) * float(decoder_solution(case, seed).value)
     return linear_regularization_path(decoder_contexts(case, seed), radii=radii)

@@ -13,7 +13,7 @@ from attractor.corpora.linear import (
     support_projection,
     train_linear,
 )
-from attractor.papers import Comparison, Exponent, Measurement, once_a_case
+from attractor.papers import Comparison, Exponent, Measurement, once
 from attractor.papers.measures import where_it_ends
 from attractor.training import gradient_descent
 from attractor_further.decades import DECADES, last_decade
@@ -35,7 +35,7 @@ _BEGUN = 100.0
 which on all of them are learned; before, the loss falls as if the rarest were not there."""
 
 
-@once_a_case
+@once
 def _run(case: CorpusCase, seed: int) -> LinearTrajectory:
     contexts = decoder_contexts(case, seed)
     descent = gradient_descent(_LEARNING_RATE)

@@ -17,7 +17,7 @@ from attractor.corpora.mechanics import (
     measure_limits,
     vocabulary_tokens,
 )
-from attractor.papers import Claims, Comparison, Measurement, once_a_case
+from attractor.papers import Claims, Comparison, Measurement, once
 from attractor.papers.data import generator
 from attractor.tokens import Tokens
 from attractor.training import (
@@ -85,10 +85,11 @@ LABEL_MASS_CONVEX = CLAIMS.claim(
         *(random_labels(number, cyclic=True) for number in range(seed, seed + 3)),
         *(random_labels(number, cyclic=False) for number in range(seed, seed + 3)),
     ],
+    exchange="a loss, beside which it brings another one",
 )
 
 
-@once_a_case
+@once
 def _path(case: CorpusCase) -> BallPath:
     return ball_path(limits(case), _RADII * float(limits(case).direction.value))
 
@@ -157,7 +158,7 @@ def _descent(case: CorpusCase, start: Float[np.ndarray, "d d"] | float) -> Traje
     return _trained(case, normalized_gradient_descent(_STEP), [steps], start)
 
 
-@once_a_case
+@once
 def _within_cycles(case: CorpusCase, seed: int) -> Float[np.ndarray, "d d"]:
     """A random matrix of norm one in the cyclic subspace."""
     space = limits(case).subspace
@@ -165,7 +166,7 @@ def _within_cycles(case: CorpusCase, seed: int) -> Float[np.ndarray, "d d"]:
     return drawn / np.linalg.norm(drawn)
 
 
-@once_a_case
+@once
 def _from_within_cycles(case: CorpusCase, seed: int) -> Trajectory:
     return _descent(case, _within_cycles(case, seed))
 
@@ -209,7 +210,7 @@ FINITE_PART = CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _from_zero(case: CorpusCase) -> Trajectory:
     return _descent(case, 0.0)
 
@@ -241,7 +242,7 @@ NO_FINITE_PART = CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _matrices(case: CorpusCase) -> list[Float[np.ndarray, "d d"]]:
     """Attention at the three steps, trained from zero."""
     run = _trained(case, gradient_descent(_LEARNING_RATE), DECADES, 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from attractor.corpora import Corpus, CorpusCase
 from attractor.corpora.mechanics import AttentionLimits, attention_limits, conflicting_corpora
-from attractor.papers import Assumption, Check, once_a_case
+from attractor.papers import Assumption, Check, once
 from attractor.papers.data import generator, grammar
 
 
@@ -40,7 +40,7 @@ def random_labels(seed: int, *, cyclic: bool, uneven: bool = False) -> CorpusCas
     return CorpusCase(corpus, drawn.embeddings[0], about=f"{about}, seed {seed}")
 
 
-@once_a_case
+@once
 def limits(case: CorpusCase) -> AttentionLimits:
     """The predicted limits of attention with labels among the tokens of their contexts."""
     return attention_limits(case.corpus, case.table)

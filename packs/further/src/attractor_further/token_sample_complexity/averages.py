@@ -78,6 +78,7 @@ SAMPLE_COMPLEXITY_EXPONENT = CLAIMS.claim(
     "In the limit the exponent is .309, .104 and .0505 for H of 1, 2 and 3, and the reference "
     ".25, .1 and .05; up to H = .707 the exponent stays at 1/2. With 8 directions of scores alike "
     "the exponent at 1e12 tokens is below the reference, .242 for H = 1",
+    exchange="one",
 )
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers import Claims, Comparison, Measurement, once_a_case
+from attractor.papers import Claims, Comparison, Measurement, once
 from attractor.papers.data import correlated, random_task, unequal
 from attractor.papers.given import BALANCED, LONG_TRAINING, NOISELESS, QUERIES_EVERYWHERE
 from attractor.papers.measures import balanced_head, off_balanced, time_to_rest
@@ -88,7 +88,7 @@ LINEAR_OPTIMUM = _PRECONDITIONED_DESCENT.claim(
 )
 
 
-@once_a_case
+@once
 def _trained(case: RegressionCase) -> Blocks:
     """The head of linear attention trained until it converges."""
     times = np.array([0, time_to_rest(case, _moment(case))])
@@ -135,7 +135,7 @@ def _test_error(case: RegressionCase, trained_length: float) -> float:
     return total
 
 
-@once_a_case
+@once
 def _sampled_error(case: RegressionCase, seed: int) -> tuple[float, float]:
     """The same by sampling prompts, with its standard error."""
     task, trained, length = case.task, case.lengths[0], case.lengths[-1]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Exponent, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.data import gaussian_case, line, random_head, without_scores
@@ -26,14 +25,14 @@ from attractor.papers.large_prompt.head_hypotheses import (
     INTEGRABLE_SCORES,
     UNIT_QUERIES,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import Assumption, once
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.finite_length import BoundShape, FiniteLengthError, error_exponent
 
 _ROUNDING = 1e-9
 
 
-@once_a_case
+@once
 def at_unit_scale(case: HeadCase) -> HeadCase:
     """The head on the widest tokens of ``sigma = 1`` and the widest queries: standard normal."""
     U, V = case.U, case.V
@@ -155,6 +154,7 @@ def printed_and_repaired(name: str, bounded: Bounded) -> tuple[Claim, Claim]:
                 bound=1 + _ROUNDING,
                 reason="the bound itself, which standard normal tokens attain",
             ),
+            exchange="one",
             **other,
         )
 
@@ -176,7 +176,7 @@ def printed_and_repaired(name: str, bounded: Bounded) -> tuple[Claim, Claim]:
     return printed, repaired
 
 
-@once_a_case
+@once
 def from_two(case: HeadCase) -> HeadCase:
     """The case with prompts of two tokens and more."""
     return case.replace(shortest_length=2, about=f"{case.about}, two tokens or more")

@@ -14,7 +14,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SOME_NOISE,
     SOME_TOKENS,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import (
     SoftmaxOptimum,
@@ -32,7 +32,7 @@ _NARROWER = 0.64
 """Scores of a pair that is not the best, over those of the best."""
 
 
-@once_a_case
+@once
 def _best(case: RegressionCase, length: int) -> float:
     """The risk of the best softmax head."""
     noise = case.task.label_noise
@@ -86,6 +86,7 @@ RISK_ORDER = REGRESSION_CLAIMS.claim(
     note="all of the best of their kind, of softmax among heads with A = a I and no score from "
     "labels or value of inputs; the distance of softmax from linear attention closes like "
     "one over the length. Where labels have no noise ridge regression is exact",
+    exchange="it names an order, whose only neighbors are exchanges",
 )
 
 
@@ -119,10 +120,11 @@ TWO_HEADS_BEAT_ONE = REGRESSION_CLAIMS.claim(
     note="the single head is the best with A = a I and no score from labels or value of inputs. "
     "It adds the mean of the prompt to its prediction, opposite signs cancel it; "
     "no statement of the paper, whose heads are single",
+    exchange="a risk that is larger than that of one head is beaten too",
 )
 
 
-@once_a_case
+@once
 def _best_pair(case: RegressionCase, length: int) -> SoftmaxOptimum:
     """The best two opposite heads."""
     return opposite_heads_optimum(case.task, length)

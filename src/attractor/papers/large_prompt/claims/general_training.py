@@ -21,7 +21,7 @@ from attractor.papers.large_prompt.in_context_hypotheses import (
     TILTED_MOMENTS,
     transfer,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.in_context import InContextCase
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.in_context.assumption import DECAY_INDEX, tail_of
@@ -88,7 +88,7 @@ GENERAL_RISK = IN_CONTEXT_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _path(case: InContextCase, length: float, scale: float = 0.5) -> _Path:
     """``(U, V)`` along the flow over a fixed time, flattened."""
     times = np.linspace(0.0, _END, 13)
@@ -173,4 +173,5 @@ SIGMA_DECAY = IN_CONTEXT_CLAIMS.claim(
     data=_families,
     note="every moment of sigma above the eighth is enough, so that the condition follows from the "
     "one on moments; it says nothing at lengths in use, where the product is still above 1",
+    exchange="draws of sigma; a vector turned is no draw of anything",
 )

@@ -29,7 +29,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     horizon,
     rounding,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.finite_length import averaged_error_of_output, error_exponent
 from attractor.prompts.regression import leading_order, trained_limit
@@ -88,7 +88,7 @@ TRAINED_HORIZON = REGRESSION_CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _exponent(case: RegressionCase) -> float:
     """The exponent of the balanced head's risk, which is a multiple of the error of its output."""
     task, A = case.task, trained_limit(case.task).blocks.key_query

@@ -9,7 +9,7 @@ import numpy as np
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import small_score_optimum, small_score_risk
 from attractor.prompts.regression.blocks import Blocks
@@ -18,7 +18,7 @@ from attractor.prompts.regression.risks.linear_attention import linear_attention
 _PROMPTS, _TOKENS, _SCALES = 20_000, 3, (0.05, 0.1)
 
 
-@once_a_case
+@once
 def _sampled_risk(case: RegressionCase, seed: int) -> tuple[float, float]:
     """Risk of two opposite softmax heads of small scores, with its standard error."""
     task, draws = case.task, np.random.default_rng([seed, 19])

@@ -25,7 +25,7 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     SOME_TOKENS,
 )
-from attractor.papers.once import once_a_case
+from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.finite_length import prompt_moments
 from attractor.prompts.regression import finite_prompt_limit, leading_order
@@ -140,7 +140,7 @@ def _off_gradient_flow(case: RegressionCase, seed: int, gradient: _Gradient) -> 
     return Measurement(off, len(case.lengths), {"largest rise of the risk": rise})
 
 
-@once_a_case
+@once
 def _flow(case: RegressionCase, length: int, times: tuple[float, ...]) -> IsotropicFlow:
     d, noise = case.task.dimension, case.task.label_noise
     return isotropic_finite_flow(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.large_prompt.claims import HEAD_CLAIMS
 from attractor.papers.large_prompt.claims.concentration import error_over_bound, from_two
@@ -25,6 +24,7 @@ from attractor.papers.large_prompt.sub_gaussian import (
     scale,
     signs_without_scores,
 )
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.finite_length import BoundShape
 from attractor.prompts.finite_length.bounds import Error
@@ -114,6 +114,7 @@ class _Concentrating(NamedTuple):
                     bound=1 + _ROUNDING,
                     reason="the bound itself",
                 ),
+                exchange="a bound with the constants of a proof, of which twice is one as well",
                 **other,
             )
 

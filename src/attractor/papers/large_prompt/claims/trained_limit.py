@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.claim import Comparison, Contrast, Measurement
+from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.regression_data import (
     correlated,
@@ -161,15 +161,17 @@ BALANCE_KEPT = REGRESSION_CLAIMS.claim(
     "on infinite prompts ||A||^2 - b^2 does not change in training",
     statement="gradient flow on infinite prompts keeps the balance",
     assuming=(INDEPENDENT, BALANCED, SMALL_START),
-    contrast=Contrast(
+    contrast=Comparison(
         "largest ||A||^2 - b^2 along the flow, over b^2",
-        lambda case, seed: _imbalance(case, finite=False),
+        lambda case, seed, finite: _imbalance(case, finite=finite),
+        lambda *_: False,
         "the same along the flow on finite prompts, which see no symmetry of scale",
-        lambda case, seed: _imbalance(case, finite=True),
+        lambda *_: True,
         bound=1e-10,
         reason="the flow is followed to 1e-13",
     ),
     data=lambda seed: [independent(5), independent(2)],
+    exchange="the wrong one is the flow on finite prompts",
 )
 
 

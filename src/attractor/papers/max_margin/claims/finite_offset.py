@@ -14,10 +14,10 @@ from attractor.papers.hypotheses import (
     ONE_TOKEN_A_ROW,
     trains,
 )
+from attractor.papers.ledger.claim import once
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
 from attractor.papers.measurements.attended import attended
 from attractor.papers.measurements.directions import steps_to_converge, trained
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MAX_MARGIN
 
 CLAIMS = Claims(MAX_MARGIN, Case)
@@ -26,7 +26,7 @@ _SETTLED = 1e-9
 """Change of an offset in the second half of training up to which it counts as settled."""
 
 
-@once_a_case
+@once
 def _offsets(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Offsets reached and predicted, at the support tokens.
 

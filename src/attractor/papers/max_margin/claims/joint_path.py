@@ -27,9 +27,9 @@ from attractor.papers.joint_hypotheses import (
     label_solution,
     supports,
 )
+from attractor.papers.ledger.claim import once
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.paths import RADII, end_of_path, path
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
@@ -118,7 +118,7 @@ def one_support_fewer(case: Case) -> Solution:
     return relaxed_solution(case, rows)
 
 
-@once_a_case
+@once
 def at_ratio(case: Case, ratio: float) -> RateRatioDirection:
     """The direction of attention beside a head whose norm is a multiple of its own."""
     return rate_ratio_direction(case.tokens, case.selection, ratio, label=label_solution(case))

@@ -8,7 +8,6 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.margin import AttractingCone, attracting_cone
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import (
     FEASIBLE,
@@ -17,6 +16,7 @@ from attractor.papers.hypotheses import (
     SCORES_DIFFER,
     trains,
 )
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims.local_convergence import every_locally_optimal, second_token
 from attractor.papers.max_margin.data import one_sequence, random_prompt_data
 from attractor.papers.measurements.attended import choosing
@@ -159,6 +159,7 @@ LOCAL_PATH_CONVERSE = CLAIMS.claim(
         *(_not_locally_optimal(number) for number in range(seed, seed + 3)),
     ],
     note="tokens of the same score are left out: among them nothing is decided by the loss",
+    exchange="the path leaves nearly every direction",
 )
 
 LOCAL_PATH_ELSEWHERE = CLAIMS.claim(
@@ -180,4 +181,5 @@ LOCAL_PATH_ELSEWHERE = CLAIMS.claim(
         one_sequence(equal_scores=False),
         *(random_prompt_data(number, 3, 4, 8) for number in range(seed, seed + 3)),
     ],
+    exchange="the path leaves nearly every direction",
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.measurements.directions import step_length
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, train
@@ -39,7 +38,7 @@ SHARED_QUERY = Assumption(
 )
 
 
-@once_a_case
+@once
 def _both(case: Case, seed: int, factor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices and prompts at the recorded steps, and the query.
 

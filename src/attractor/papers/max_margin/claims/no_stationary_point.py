@@ -58,4 +58,5 @@ NO_STATIONARY_POINT = CLAIMS.claim(
     ),
     contrast=CONTRAST,
     data=lambda seed: [one_sequence(equal_scores=True), three_sequences(), two_scores(5.0)],
+    exchange=2.1,
 )

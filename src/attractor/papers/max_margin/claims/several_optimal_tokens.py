@@ -9,9 +9,9 @@ from attractor.attention.mixing import measure_mixing
 from attractor.files.case import Case
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, SeveralSolution, solve, solve_several
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SEVERAL_OPTIMAL_TOKENS, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.measurements.paths import distance_of_path, path
 from attractor.results.paper import MAX_MARGIN

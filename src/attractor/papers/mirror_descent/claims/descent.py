@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from attractor.files.case import Case
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.measurements.mirror_steps import loss_at, potential_divergence
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import steps_known
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
 
@@ -27,7 +26,7 @@ _SEEN = 1e-10
 """Share of the loss from which on a fall is more than its rounding."""
 
 
-@once_a_case
+@once
 def _path(case: Case) -> np.ndarray:
     """Matrices of every step of unnormalized runs, ``(start, step, d, e)``.
 

@@ -86,4 +86,5 @@ DIVERGENCE_BOUNDS_DISTANCE = CLAIMS.claim(
     ],
     note="p is that of the data's optimizer; the constant could be larger by 1.1 at p = 1.75, by "
     "1.8 at p = 1.1, and by 4 to 5 times for p above 2",
+    exchange="one",
 )

@@ -12,6 +12,7 @@ from attractor.files.case import Case
 from attractor.margin.selection import Selection
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
+from attractor.papers.ledger.claim import once
 from attractor.papers.measurements.attended import attended, keeping, scores_at
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.data import random_case
@@ -22,7 +23,6 @@ from attractor.papers.mirror_descent.training import (
     starts,
     steps_known,
 )
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.training import mirror_descent, train
 
@@ -42,7 +42,7 @@ class _Ends(NamedTuple):
     longest: int
 
 
-@once_a_case
+@once
 def _ends(case: Case, seed: int) -> _Ends:
     W = (normal_starts(case, seed) if case.initial is None else starts(case, seed))[0]
     lengths = _LENGTHS if case.steps is None else (case.steps,)

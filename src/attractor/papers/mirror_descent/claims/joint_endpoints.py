@@ -13,9 +13,9 @@ from attractor.datasets import unit_tokens
 from attractor.files.case import Case
 from attractor.margin import RateRatioDirection, label_support, rate_ratio_direction
 from attractor.margin.selection import Selection
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.attended import keeping, scores_at
 from attractor.papers.measurements.bregman import divergences
@@ -24,7 +24,6 @@ from attractor.papers.mirror_descent.claims.endpoints import SEPARATED, one_toke
 from attractor.papers.mirror_descent.claims.joint_path import label_solution, relaxed_solution
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import normal_starts, steps_known
-from attractor.papers.once import once_a_case
 from attractor.results.paper import MIRROR_DESCENT as PAPER
 from attractor.tokens import Tokens
 from attractor.training import mirror_descent, train
@@ -71,7 +70,7 @@ LABELS_KNOWN = Assumption(
 )
 
 
-@once_a_case
+@once
 def _decided(case: Case, seed: int) -> list[End]:
     """The ends of runs from random attention and no head where every row has chosen a token."""
     p, rate = steps_known(case)

@@ -21,10 +21,10 @@ from attractor.margin import (
 )
 from attractor.margin.selection import Selection
 from attractor.papers import joint_hypotheses
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.breakers import better_mixture, labeled
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, feasible, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.paths import RADII, path

@@ -179,6 +179,7 @@ NORM_GROWTH = CLAIMS.claim(
     ),
     data=examples,
     note=f"at least, as the paper has it; {_NOTE}",
+    exchange="one",
 )
 
 RATE = CLAIMS.claim(
@@ -201,4 +202,5 @@ RATE = CLAIMS.claim(
     "at p = 2 and above, are slower than any power; above 2 slopes have not settled: for p = 4, on "
     "four data sets, they go from -1.2 to -3.0 where log k comes to 210, nearer to -2 in longer "
     "runs, and in shorter ones from -0.9 to -3.4 by start, window and length",
+    exchange="a bound far from sharp: its square is measured",
 )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.files.classifiers import ClassifierCase
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.mirror_descent.classifiers.contest import (
     Contest,
     learned_seeds,

@@ -10,6 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.papers.claim import Comparison, Measurement
+from attractor.papers.ledger.claim import once
 from attractor.papers.measurements.near_misses import turned
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.claims.attention_path import ASSUMPTIONS
@@ -24,7 +25,6 @@ from attractor.papers.next_token.training import (
     settled_after,
     two_stages,
 )
-from attractor.papers.once import once_a_case
 
 _LAGGING = (7.0, 50.0)
 """Margin of a query that lags behind, and that of all others."""
@@ -63,7 +63,7 @@ def _gradients(case: CorpusCase, seed: int, W: Float[np.ndarray, "step d d"]) ->
     return _Gradients(W, np.stack(gradients), np.array(optimal))
 
 
-@once_a_case
+@once
 def _on_path(case: CorpusCase, seed: int) -> _Gradients:
     """At every record of training but the start."""
     return _gradients(case, seed, attention_weights(case, seed))
@@ -101,7 +101,7 @@ def _gradient(
     return np.einsum("nd,ne->de", pulls, queries), optimal
 
 
-@once_a_case
+@once
 def _with_one_lagging(case: CorpusCase, seed: int) -> _Gradients:
     """At multiples of the solution of which the column of one query after another is smaller."""
     queries = np.unique(case.structure.orders.edges[:, 0])[:_MOST_LAGGING]
@@ -156,7 +156,7 @@ def _correction(case: CorpusCase, norms: Float[np.ndarray, "step"]) -> Float[np.
     return most * (1 + np.log(2 * longest * norms)) / norms
 
 
-@once_a_case
+@once
 def _late(case: CorpusCase, seed: int) -> _Gradients:
     """The path from the published step on, and its continuation along the solution."""
     solution, steps = attention_solution(case), two_stages(case, seed).attention.steps[1:]

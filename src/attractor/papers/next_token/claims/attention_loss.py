@@ -61,6 +61,7 @@ ATTENTION_LOSS = CLAIMS.claim(
     data=realizable,
     note="published for T and t beyond all practical sizes; it holds at every step, and in the end "
     "with a rate C0 that is 4 |W_ov*| times as large",
+    exchange="twice the published rate is 4 |W_ov*| / 2 times below the true",
 )
 
 

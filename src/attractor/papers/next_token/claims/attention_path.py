@@ -67,6 +67,7 @@ ATTENTION_NORM = CLAIMS.claim(
     holding=lambda: random_orders(0),
     note="what is proved has the length of the longest context in the lower bound as well, which "
     "follows from this one. It never binds: the norm is about 2 |W*| times as large",
+    exchange="twice either bound is one: the norm is t eta to one per cent",
 )
 
 
@@ -114,6 +115,7 @@ ATTENTION_DIRECTION_BOUND = CLAIMS.claim(
     "is more than one, and so says nothing, up to about 1e12 of the published steps; it falls like "
     "log(t)^2/t while 1 - cos falls like 1/t^2. One optimal and one other token under every query "
     "make the direction exact",
+    exchange="an upper bound, of which twice is one as well",
 )
 
 

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.problems import complete_orders_solution
-from attractor.papers.assumption import Assumption
 from attractor.papers.claim import Claim, Comparison, Measurement
 from attractor.papers.corpus_hypotheses import CHOICE, COMPLETE_ORDERS, ORTHONORMAL, REALIZABLE
+from attractor.papers.ledger.claim import Assumption
 from attractor.papers.next_token.claims import CLAIMS
 from attractor.papers.next_token.data import grammar, missing_relations, random_orders, rolled_out
 from attractor.papers.next_token.training import attention_solution

@@ -92,6 +92,7 @@ LOGIT_GAP_LEAST = CLAIMS.claim(
     data=realizable,
     note="published for T beyond about 1e9 at ordinary sizes; it holds at every T, with gaps "
     "4 |W*| times as large",
+    exchange="gaps are 4 |W*| times the bound, and |W*| is 1 or more",
 )
 
 

@@ -110,6 +110,7 @@ OPTIMAL_ATTENTION_BOUND = CLAIMS.claim(
     data=realizable,
     note="published for T and t beyond all practical sizes; it holds at every step, and in the end "
     "with a rate 4 L |W*| times as large",
+    exchange="the true rate is 4 L |W*| times the published one",
 )
 
 

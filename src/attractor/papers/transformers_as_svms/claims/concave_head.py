@@ -10,9 +10,9 @@ from jaxtyping import Float
 
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import ONE_ROW
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
@@ -180,4 +180,5 @@ CONCAVE_HEAD_KEEPS_SEVERAL = CLAIMS.claim(
     holding=lambda: _between_gaps(1),
     note="for the correlation loss -y h and one sequence; lambda > g_1 / 2 is what it takes to "
     "keep two, so that the condition on g_1 is twice as strong as needed",
+    exchange="one",
 )

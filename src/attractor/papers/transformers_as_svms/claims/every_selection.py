@@ -5,11 +5,10 @@ from __future__ import annotations
 from attractor.files.case import Case
 from attractor.margin import SelectionCensus, locally_optimal_selections
 from attractor.margin.selection import Selection
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
-from attractor.papers.once import once_a_case
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.support.errors import InvalidInputError
@@ -21,7 +20,7 @@ _MOST = 5000
 _SIZES = ((3, 4, 100), (2, 4, 60), (3, 3, 60), (2, 3, 20))
 
 
-@once_a_case
+@once
 def _census(case: Case) -> SelectionCensus:
     """Which selections are locally optimal, and by which support tokens."""
     return locally_optimal_selections(case.tokens, case.head, most=_MOST)

@@ -9,8 +9,8 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import MarginProblem, solve
 from attractor.margin.selection import Selection
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.transformers_as_svms.random_data import (
     first_token_queries,
     random_unit_tokens,

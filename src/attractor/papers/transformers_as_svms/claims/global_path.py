@@ -6,9 +6,9 @@ import numpy as np
 
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry, Nuclear
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims import global_path as prompt
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.measurements.paths import end_of_path, path

@@ -7,9 +7,9 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.margin import check_local_optimality, enumerate_selections
 from attractor.margin.selection import Selection
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, LOCALLY_OPTIMAL, ONE_TOKEN_A_ROW, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims import local_convergence as prompt
 from attractor.papers.measurements.attended import attended, choosing
 from attractor.papers.measurements.directions import steps_to_converge, trained

@@ -7,9 +7,9 @@ import numpy as np
 from attractor.files.case import Case
 from attractor.geometry import Lp, Nuclear
 from attractor.margin import Solution
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens

@@ -8,9 +8,9 @@ from jaxtyping import Float, Int
 from attractor.attention import ReLUHead
 from attractor.files.case import Case
 from attractor.margin.selection import Selection
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, UNIQUE_OPTIMUM, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import one_second_best
 from attractor.papers.measurements.directions import random_starts, trained
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens

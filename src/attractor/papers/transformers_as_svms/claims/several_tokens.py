@@ -10,9 +10,9 @@ from attractor.geometry.vectors import cosines
 from attractor.margin import Decomposition, Solution, decompose
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import trains
+from attractor.papers.ledger.claim import once
 from attractor.papers.measurements.loss_gradients import flow
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
-from attractor.papers.once import once_a_case
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD
 from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
@@ -23,7 +23,7 @@ CLAIMS = Claims(TRANSFORMERS_AS_SVMS, Case)
 _LOG_TIMES = np.array([12.0, 24.0])
 
 
-@once_a_case
+@once
 def _end(case: Case) -> tuple[np.ndarray, np.ndarray, Decomposition] | None:
     """The end of the flow from zero, its late change, and both parts that its attention fixes.
 

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from attractor.analysis.losses.smoothness import smoothness_constant
 from attractor.attention import ConcaveHead, LinearHead
 from attractor.files.case import Case
-from attractor.papers.assumption import Assumption, Check
 from attractor.papers.claim import Claims, Comparison, Exponent, Measurement
 from attractor.papers.hypotheses import SCORES_DIFFER, trains
+from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.measurements.loss_gradients import loss_gradients
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS

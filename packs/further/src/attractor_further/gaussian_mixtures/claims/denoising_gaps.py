@@ -10,7 +10,7 @@ import scipy.optimize
 from jaxtyping import Float
 from scipy.special import softmax
 
-from attractor.papers import Assumption, Claim, Comparison, Measurement, once_a_case
+from attractor.papers import Assumption, Claim, Comparison, Measurement, once
 from attractor.papers.measures import Points
 from attractor.prompts import HeadCase
 from attractor_further.gaussian_mixtures.claims import CLAIMS
@@ -44,7 +44,7 @@ def _seen(case: HeadCase) -> Points:
     return cluster_points(case, _NODES[case.V.shape[1]])
 
 
-@once_a_case
+@once
 def _wanted(case: HeadCase) -> Outputs:
     return posterior_mean(case, _seen(case).points)
 
@@ -103,6 +103,7 @@ def _misses(
     wrong: tuple[str, _Named],
     further: Sequence[Assumption],
     note: str,
+    exchange: str,
 ) -> Claim:
     return CLAIMS.claim(
         name,
@@ -126,6 +127,7 @@ def _misses(
             noisy_points((1.0, 2.0), (-2.0, 1.0), spread=0.5, noise=1.5),
         ],
         note=note,
+        exchange=exchange,
     )
 
 
@@ -139,6 +141,7 @@ ONE_HEAD_GAP = _misses(
     ("the best two heads, of the same search", 2),
     (CLUSTERS_APART, DIFFERENT_VARIANCES, TWO_DIMENSIONS),
     "the best head is the best that descent finds; its values are best for its scores",
+    exchange="no heads at all miss what one head misses",
 )
 LINEAR_ATTENTION_GAP = _misses(
     "linear-attention-gap",
@@ -150,4 +153,5 @@ LINEAR_ATTENTION_GAP = _misses(
     ("the best linear map of what is seen and of the output of the head", _with_output),
     (CLUSTERS_APART,),
     "over infinitely many tokens linear attention is a linear map of its query",
+    exchange="linear maps of nearly anything miss it",
 )

@@ -9,7 +9,7 @@ import scipy.optimize
 from jaxtyping import Float
 from scipy.special import expit
 
-from attractor.papers import Comparison, Measurement, once_a_case
+from attractor.papers import Comparison, Measurement, once
 from attractor.papers.measures import attended_means
 from attractor.prompts import AttentionHead, HeadCase
 from attractor_further.gaussian_mixtures.claims import CLAIMS
@@ -153,7 +153,7 @@ BAYES_CRITICAL = CLAIMS.claim(
 )
 
 
-@once_a_case
+@once
 def _critical_risks(case: HeadCase, seed: int) -> list[float]:
     """The risk at zeros of the gradient that are found from starts of several sizes.
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
-from attractor.papers import Assumption, Check, Comparison, Measurement, once_a_case
+from attractor.papers import Assumption, Check, Comparison, Measurement, once
 from attractor.prompts import HeadCase
 from attractor_further.gaussian_mixtures.claims import CLAIMS
 from attractor_further.gaussian_mixtures.discriminant import (
@@ -53,7 +53,7 @@ NOT_OPPOSITE = Assumption[HeadCase](
 )
 
 
-@once_a_case
+@once
 def _critical_points(case: HeadCase, seed: int) -> list[Parameters]:
     """Zeros of the gradient that are not Bayes.
 

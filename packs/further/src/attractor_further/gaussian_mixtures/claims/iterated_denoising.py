@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from attractor.papers import Assumption, Check, Comparison, Measurement, once_a_case
+from attractor.papers import Assumption, Check, Comparison, Measurement, once
 from attractor.prompts import HeadCase
 from attractor_further.gaussian_mixtures.claims import CLAIMS
 from attractor_further.gaussian_mixtures.denoising import posterior_mean
@@ -54,7 +54,7 @@ _SETTLES = Assumption[HeadCase](
 _ASSUMPTIONS = (*DENOISING, _EVEN, _SETTLES)
 
 
-@once_a_case
+@once
 def _ends(case: HeadCase, seed: int) -> np.ndarray:
     """Starts and ends of points, from the middle of the means in half differences of them."""
     first, second = clusters(case).means
