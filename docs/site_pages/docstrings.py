@@ -14,6 +14,7 @@ import re
 from functools import cache
 from typing import Any
 
+from attractor.papers import Assumption
 from site_pages.api import OF_TORCH, public_names
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields|Note|Example|Examples):")
@@ -62,17 +63,22 @@ def imported_from(module: str, name: str) -> str | None:
 
 
 def data_docstring(name: str) -> str:
-    """What stands below the assignment of a name, wherever it is imported from; else empty."""
+    """What stands below the assignment of a name, wherever it is imported from; else empty.
+
+    An assumption of claims says itself what it is.
+    """
     module, _, short = name.rpartition(".")
     while (source := imported_from(module, short)) is not None:
         module = source
     body = _parsed(module).body
     for node, below in itertools.pairwise(body):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        targets = [part for one in targets for part in getattr(one, "elts", [one])]
         named = any(isinstance(one, ast.Name) and one.id == short for one in targets)
         if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             return inspect.cleandoc(str(below.value.value))
-    return ""
+    value = getattr(importlib.import_module(module), short, None)
+    return value.statement if isinstance(value, Assumption) else ""
 
 
 @cache

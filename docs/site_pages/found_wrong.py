@@ -7,7 +7,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from attractor.papers import PAPERS, all_claims
+from attractor.papers import all_claims
+from attractor.papers.ledger.index import papers
 from site_pages.papers import link_to
 
 LIST = "found_wrong.toml"
@@ -61,13 +62,17 @@ class Found:
 
 
 def all_found(docs: Path) -> list[Found]:
-    """Everything in the list, in its order.
+    """Everything in the list on papers that are installed, in its order.
 
     Args:
         docs: The folder of the documentation.
     """
     entries = tomllib.loads((docs / LIST).read_text("utf-8"))["found"]
-    return [Found(**{**entry, "about": tuple(entry["about"])}) for entry in entries]
+    return [
+        Found(**{**entry, "about": tuple(entry["about"])})
+        for entry in entries
+        if entry["paper"] in papers()
+    ]
 
 
 def links_to_found(docs: Path) -> dict[str, str]:
@@ -91,21 +96,21 @@ def found_wrong_page(docs: Path) -> str:
     text += "| paper | what |\n| --- | --- |\n"
     paper = None
     for one in everything:
-        name = "" if one.paper == paper else PAPERS[one.paper].title.split(":")[0]
+        name = "" if one.paper == paper else papers()[one.paper].title.split(":")[0]
         text += f"| {name} | [{one.title}](#{_anchor(one.title)}) |\n"
         paper = one.paper
     paper = None
     for one in everything:
         if one.paper != paper:
             paper = one.paper
-            text += f"\n## {PAPERS[paper].title}\n"
+            text += f"\n## {papers()[paper].title}\n"
         text += f"\n{_section(one)}"
     return text
 
 
 def _section(one: Found) -> str:
     text = f"### {one.title}\n\n"
-    said = "Printed" if PAPERS[one.paper].authors else "Believed"
+    said = "Printed" if papers()[one.paper].authors else "Believed"
     for label, words in ((said, one.printed), ("True", one.true), ("Seen", one.shown)):
         text += f"**{label}.** {words.strip()}\n\n"
     if one.file:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attractor.papers import PAPERS, Claim, Paper, PaperFigure, all_claims, all_figures
-from attractor.papers.ledger.index import listed
+from attractor.papers import Claim, Paper, PaperFigure, all_claims, all_figures
+from attractor.papers.ledger.index import listed, papers
 from attractor.papers.ledger.places import places
 from attractor.papers.statement import all_statements, by_paper
 
@@ -29,10 +29,11 @@ def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
     rows = ""
     for name in folders:
         claims, figures = len(all_claims(name)), len(all_figures(name))
-        rows += f"| [{PAPERS[name].title}]({name}.md) | {claims} | {figures} |\n"
+        rows += f"| [{papers()[name].title}]({name}.md) | {claims} | {figures} |\n"
     index = (
-        "# Papers\n\nStatements and experiments of each paper, and of papers beside it, that one "
-        "command checks; last, folklore: what is believed and in no paper.\n\n"
+        "# Papers\n\nStatements and experiments of each paper that one command checks: first those "
+        "of the library, then those of packs, folklore among them: what is believed and in no "
+        "paper.\n\n"
         f"| paper | claims | figures |\n| --- | --- | --- |\n{rows}\n"
         "`attractor claims --all` checks every claim, `attractor figures --all` draws every "
         "figure ([how](../../claims.md)); [Against the published figures]"
@@ -50,7 +51,7 @@ def paper_pages(found: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def _page(folder: str, found: Mapping[str, str]) -> str:
-    paper = PAPERS[folder]
+    paper = papers()[folder]
     text = f"# {paper.title}\n\n{_authorship(paper)}.\n\n"
     text += f"{_PREAMBLE}\n```\nattractor claims --of {folder} --out claims/\n```\n\n"
     text += "## Statements\n\n"

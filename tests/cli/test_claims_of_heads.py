@@ -1,6 +1,5 @@
 import json
 
-from attractor.papers import PAPERS, get_claim
 from attractor.papers.large_prompt.data import random_head
 
 CLAIM = "large-prompt/output-concentration"
@@ -25,10 +24,3 @@ def test_claims_about_other_data_are_refused(run, tmp_path):
     result = run("claims", "max-margin/no-stationary-point", "--data", "head.npz", "--json")
     assert result.exit_code == 2
     assert "head.npz is a head file" in json.loads(result.stdout)["error"]["problem"]
-
-
-def test_a_paper_that_is_not_on_arxiv_is_cited_without_a_number():
-    bibtex = get_claim("large-prompt/mixture-attention").bibtex
-    assert PAPERS["gaussian-mixtures"].citation.endswith("selective when it must")
-    assert PAPERS["large-prompt"].citation.endswith("(arXiv 2512.11784)")
-    assert "eprint" not in bibtex and "attention over a Gaussian mixture" in bibtex

@@ -7,8 +7,7 @@ from made_up_claims import made_up
 from attractor.files import load
 from attractor.papers import HeadCase
 from attractor.papers.hypotheses_table import check_hypotheses
-from attractor.papers.large_prompt.data import features, line, random_head, signs
-from attractor.papers.large_prompt.denoising_data import noisy_points
+from attractor.papers.large_prompt.data import line, random_head, signs
 from attractor.papers.ledger.check import shrink
 from attractor.prompts.files.head_laws import of_coordinates
 from attractor.prompts.head import AttentionHead
@@ -16,6 +15,7 @@ from attractor.prompts.measures import (
     Empirical,
     Gaussian,
     Laplace,
+    Mixture,
     Product,
     Rademacher,
     Sphere,
@@ -32,11 +32,24 @@ def of_law(law):
     return random_head(0, 3).replace(tokens=law)
 
 
+def samples():
+    """Four orthonormal tokens, three times each, which are the queries, too."""
+    basis = np.eye(4)
+    tokens = Empirical(np.tile(basis, (3, 1)))
+    return HeadCase(AttentionHead(basis, basis), tokens, Empirical(basis), about="samples")
+
+
+def two_clusters(probability=0.5):
+    parts = [Gaussian(mean, 5 * np.eye(2)) for mean in ((3.0, 0.0), (0.0, 3.0))]
+    law = Mixture([probability, 1 - probability], parts)
+    return HeadCase(AttentionHead(np.eye(2), np.eye(2)), law, law, about="two clusters")
+
+
 COORDINATES = Product([Uniform(1.5, 2), Rademacher(1, 0.5)])
 CASES = {
     "gaussian": random_head(0, 3, rank=2),
-    "samples": features(),
-    "mixture": noisy_points(),
+    "samples": samples(),
+    "mixture": two_clusters(),
     "blocks": of_law(COORDINATES),
     "moved blocks": of_law(COORDINATES.pushforward(np.eye(3), [1.0, 2, 3])),
     "alike": of_law(Laplace(0.4, 3)),
@@ -67,8 +80,8 @@ def test_the_hash_tells_cases_apart():
         case.replace(queries=Gaussian([1.0], [[1.0]])),
         case.replace(tokens=signs()),
         case.replace(shortest_length=2),
-        noisy_points(),
-        noisy_points(probability=0.3),
+        two_clusters(),
+        two_clusters(0.3),
         *(
             of_law(law)
             for law in (
@@ -119,7 +132,7 @@ def test_what_the_failure_rests_on_stays():
 
 
 def test_samples_are_halved_as_far_as_a_file_allows(tmp_path):
-    found = shrink(claim(lambda each: True), features())
+    found = shrink(claim(lambda each: True), samples())
     assert found.tokens.points.shape == (6, 1)  # of 12, as a file holds no fewer than 4
     found.save(tmp_path / "head.npz")
     assert load(tmp_path / "head.npz").tokens.points.shape == found.tokens.points.shape
@@ -160,7 +173,7 @@ def test_hypotheses_of_a_head():
     assert all(gaussian[name][0] for name in ("Gaussian tokens", "centered tokens"))
     assert gaussian["horizon above 0.707"] == [True, "the horizon is 2"]
     assert not gaussian["discrete tokens"][0]
-    samples = met(features())
-    assert samples["discrete tokens"][0] and not samples["Gaussian tokens"][0]
-    assert samples["Gaussian tokens"][1] == "12 samples"
+    discrete = met(samples())
+    assert discrete["discrete tokens"][0] and not discrete["Gaussian tokens"][0]
+    assert discrete["Gaussian tokens"][1] == "12 samples"
     assert not met(random_head(0))["centered tokens"][0]

@@ -7,7 +7,6 @@ they need not meet the assumptions. ``WITHOUT`` lists what has none, and why.
 from dataclasses import replace
 
 import numpy as np
-import scipy.optimize
 
 from attractor.attention import LinearHead, ReLUHead
 from attractor.corpora import Corpus
@@ -15,24 +14,17 @@ from attractor.corpora.files.corpus import CorpusCase
 from attractor.margin.selection import Selection
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
-from attractor.papers.large_prompt.claims.discriminant_saddles import DISCRIMINANT_SADDLES
-from attractor.papers.large_prompt.data import features, line, logarithmic_gaps
-from attractor.papers.large_prompt.discriminant import classes
-from attractor.papers.large_prompt.discriminant_head import head_risk
+from attractor.papers.large_prompt.data import line
 from attractor.papers.large_prompt.in_context_data import small
-from attractor.papers.large_prompt.mixture_data import mixture, noisy_points, two_classes
 from attractor.papers.large_prompt.regression_data import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
 from attractor.papers.measurements.attended import choosing
 from attractor.papers.mirror_descent.claims._examples import with_exponent
-from attractor.papers.next_token.conflicting_data import limits
 from attractor.papers.next_token.data import grammar, with_long_embeddings
 from attractor.papers.next_token.training import attention_solution, longest_context
 from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
-from attractor.prompts.files.head import HeadCase
 from attractor.prompts.head import AttentionHead
-from attractor.prompts.measures.empirical import Empirical
 from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit
 from attractor.prompts.regression.task import RegressionTask
 from attractor.tokens import Tokens
@@ -94,12 +86,6 @@ def _one_that_counts(case):
     )
 
 
-def _long_row(case):
-    """One support token among many others far away, so that the bound on their odds is loose."""
-    keys = [[[1.0, 0], [0, 0], *28 * [[-40.0, 0]]]]
-    return Case.from_scores(keys, [[1.0, *29 * [0]]])
-
-
 def _repeated(case):
     """Every second sequence in place of the one after it."""
     tokens, index = case.tokens, np.arange(case.tokens.sequences) // 2 * 2
@@ -127,11 +113,6 @@ def _exchanged(case):
     return case.replace(data=case.data.assign_coords(optimizer=case.data.optimizer.values[::-1]))
 
 
-def _one_context(*labels):
-    """One context with equally frequent followers: one matrix of rank one, in all norms."""
-    return lambda case: _samples(["ab"] * len(labels), labels, "abc")
-
-
 def _equal_attention(case):
     """The same head with no scores: the mean of all tokens, whatever their law."""
     return case.replace(head=AttentionHead(0 * case.U, case.V))
@@ -143,24 +124,6 @@ def _nearly_equal_attention(case):
 
 def _without_values(case):
     return case.replace(head=AttentionHead(case.U, 0 * case.V))
-
-
-def _counted(*counts):
-    """Orthonormal features that occur so often."""
-    basis = np.eye(len(counts))
-    head = AttentionHead(basis, basis)
-    return HeadCase(head, Empirical(np.repeat(basis, counts, axis=0)), Empirical(basis))
-
-
-def _scored(*scores):
-    """Tokens of a row of scores."""
-    tokens = Empirical(np.array(scores)[:, None])
-    return HeadCase(AttentionHead([[1.0]], [[1.0]]), tokens, Empirical([[1.0], [1.0]]))
-
-
-def _one_feature_asked_for(case):
-    """All queries are the feature that is most frequent, too."""
-    return features(2, dominant=3).replace(queries=Empirical([[1.0, 0], [1.0, 0]]))
 
 
 def _of_unit_covariance(case):
@@ -180,11 +143,6 @@ def _of_one_limit(case):
 def _as_good_as_noise(case):
     """Labels whose noise hides a token more or less."""
     return case.replace(task=replace(case.task, label_noise=1e6))
-
-
-def _long(case):
-    """Prompts so long that they are as good as infinite ones."""
-    return case.replace(lengths=(10**10, 10**11, 10**12))
 
 
 def _with_far_second_best(case):
@@ -283,44 +241,6 @@ def _of_the_published_rate(case):
     return with_long_embeddings(known, float(np.sqrt(4 * longest_context(known) * norm / 1.1)))
 
 
-def _of_one_step(case):
-    """Embeddings so long that training on conflicting labels is over in one step."""
-    norm = float(limits(case).direction.value)
-    return case.replace(embeddings=np.sqrt(800 * norm / 1.5) * case.table)
-
-
-def _asked_the_origin(case):
-    """All queries are zero."""
-    return case.replace(queries=Empirical(np.zeros((1, case.tokens.dimension))))
-
-
-def _opposite_points(case):
-    """Opposite means, and queries along them, for which the second head returns nothing."""
-    return noisy_points((2.0, 0), (-2.0, 0)).replace(queries=Empirical([[1.0, 0], [-0.5, 0]]))
-
-
-def _tiny_classes(case):
-    """Classes at so small a scale that no gate moves over them."""
-    size, weights, labels = 1e-11, [0.6, 0.4], np.array([[1.0], [-1]])
-    points, covariance = size * np.eye(2), np.diag([size**2, size**2, 0])
-    tokens, queries = (
-        mixture(weights, np.column_stack([points, signs]), [covariance] * 2)
-        for signs in (labels, 0 * labels)
-    )
-    return HeadCase(case.head, tokens, queries)
-
-
-def _as_likely_as_a_gate_asks(case):
-    """A probability of the label at which heads without values are critical for the drawn gate."""
-
-    def gradient(probability):
-        made = two_classes(probability=probability)
-        (head, *_) = DISCRIMINANT_SADDLES.exchanged().object(made)
-        return head_risk(classes(made), head).gradient[-1]
-
-    return two_classes(probability=scipy.optimize.brentq(gradient, 0.6, 0.9, xtol=1e-12))
-
-
 def _at_rest(case):
     """A start at the limit of infinite prompts, and prompts as good as infinite."""
     return case.replace(initial_scale=case.task.dimension**0.25, lengths=(10**14,))
@@ -359,11 +279,7 @@ _GROUPS = {
         transformers-as-svms/norms-coincide transformers-as-svms/nuclear-solutions-not-unique
         transformers-as-svms/key-query-path transformers-as-svms/sequence-path
         transformers-as-svms/key-query-training transformers-as-svms/wide-is-global
-        mirror-descent/regularization-path mirror-descent/local-convergence
-        folklore/muon-margin folklore/muon-margin-repaired folklore/adam-margin
-        folklore/adam-margin-in-memories folklore/sign-momentum-margin folklore/lion-margin
-        folklore/decaying-steps-reach-the-margin folklore/key-query-descent-margin
-        folklore/key-query-margin folklore/weight-decay-low-rank folklore/weight-decay-margin""",
+        mirror-descent/regularization-path mirror-descent/local-convergence""",
     lambda case: _nearly_twice(_on_an_axis(case)): """
         transformers-as-svms/good-first-gradient transformers-as-svms/several-tokens""",
     _without_scores: """
@@ -386,20 +302,13 @@ _GROUPS = {
     _on_a_line: "next-token/attention-direction next-token/extended-order",
     _attending_anyway: "next-token/optimal-attention-grows",
     _of_the_published_rate: "next-token/optimal-attention-rate",
-    lambda case: _samples(["aa"], "a", "ab"): "next-token/label-mass-loss-is-convex",
-    _of_one_step: "next-token/conflicts-leave-a-finite-part",
-    _asked_the_origin: "large-prompt/residual-denoiser large-prompt/one-head-denoiser",
-    _opposite_points: "large-prompt/two-head-denoiser",
-    _tiny_classes: "large-prompt/bayes-parameters-critical",
     _at_rest: "large-prompt/balance-kept",
-    _as_likely_as_a_gate_asks: "large-prompt/discriminant-saddles",
     lambda case: case.replace(lengths=(2**60,)): "large-prompt/two-heads-beat-one",
     _one_that_counts: "max-margin/no-stationary-point transformers-as-svms/no-stationary-point",
     _repeated: "transformers-as-svms/rank",
     lambda case: _repeated(random_unit_tokens(0, (2, 4, 4))): (
         "transformers-as-svms/nearly-full-rank"
     ),
-    _long_row: "large-prompt/certified-concentration",
     _active_on_both: "transformers-as-svms/relu-head-training",
     lambda case: CONCAVE_HEAD_KEEPS_SEVERAL.data(0)[0]: "transformers-as-svms/concave-head",
     lambda case: enclosed_token("W"): "transformers-as-svms/only-the-best-attracts",
@@ -419,16 +328,6 @@ _GROUPS = {
     lambda case: with_long_embeddings(grammar(), 0.3): (
         "next-token/descent-along-attention-solution"
     ),
-    _one_context("a", "b"): """
-        next-token/more-dimensions-than-contexts next-token/entropy-is-the-infimum
-        next-token/finite-part-of-decoders next-token/regularization-path-of-decoders
-        next-token/descent-of-decoders next-token/descent-keeps-odds""",
-    _one_context("a"): """
-        next-token/margin-of-normalized-descent next-token/margin-of-spectral-descent
-        next-token/margin-of-normalized-momentum next-token/margin-of-muon
-        next-token/loss-of-muon-falls-exponentially next-token/first-step-of-muon-is-balanced
-        next-token/regularization-path-of-label-mass next-token/no-conflicts-no-finite-part
-        next-token/conflicts-leave-the-direction""",
     _equal_attention: """
         large-prompt/affine-attention large-prompt/gaussian-outputs
         large-prompt/output-concentration large-prompt/output-concentration-repaired
@@ -438,10 +337,8 @@ _GROUPS = {
         large-prompt/score-gradient-concentration-repaired
         large-prompt/output-rate large-prompt/score-gradient-rate large-prompt/exact-errors
         large-prompt/averaged-exponent large-prompt/exponent-of-many-directions
-        large-prompt/averaged-limit large-prompt/sample-complexity-exponent
-        large-prompt/mixture-attention large-prompt/mixture-sensitivity
-        large-prompt/discrete-attention large-prompt/linear-attention-gap""",
-    _nearly_equal_attention: "large-prompt/output-bias large-prompt/uniform-rate",
+        large-prompt/averaged-limit""",
+    _nearly_equal_attention: "large-prompt/output-bias",
     _without_values: """
         large-prompt/sub-gaussian-output-concentration
         large-prompt/sub-gaussian-output-concentration-repaired
@@ -450,21 +347,10 @@ _GROUPS = {
     lambda case: from_two(line(0.1)): """
         large-prompt/sub-gaussian-value-gradient-concentration
         large-prompt/sub-gaussian-value-gradient-concentration-repaired""",
-    lambda case: logarithmic_gaps(2): "large-prompt/row-concentration",
-    lambda case: _scored(0, -np.log(2), -1.6, -1.6): "large-prompt/row-spread",
-    lambda case: _counted(9, 3, 1): "large-prompt/frequent-feature-first",
-    _one_feature_asked_for: "large-prompt/discrete-selection",
-    lambda case: two_classes((1.0, 0), (-1.0, 0), 0.5): "large-prompt/discriminant-minimizers",
-    lambda case: two_classes((0.0, 0), (0.0, 0), 0.5): """
-        large-prompt/bayes-discriminant large-prompt/discriminant-escape
-        large-prompt/discriminant-balance-kept""",
-    lambda case: noisy_points((4.0, 0), (0.0, 4), spread=1e-9): "large-prompt/iterated-denoiser",
     _of_unit_covariance: "large-prompt/trained-limit large-prompt/trained-prediction",
     _of_narrow_scores: "large-prompt/heavy-tail-exponent large-prompt/leading-order",
-    _long: "large-prompt/linear-attention-optimum large-prompt/linear-attention-limit",
     _as_good_as_noise: "large-prompt/small-opposite-heads",
     _of_one_limit: "large-prompt/finite-prompt-limit large-prompt/trained-risk-limit",
-    lambda case: case.replace(lengths=(200, 201)): "large-prompt/linear-attention-test-error",
     lambda case: unequal(): "large-prompt/unbalanced-limit",
     lambda case: independent(1): "large-prompt/trained-horizon",
     lambda case: independent(1, (3,)): "large-prompt/finite-opposite-heads",
@@ -489,8 +375,7 @@ _REASONS = {
         next-token/feed-forward-direction next-token/feed-forward-loss
         next-token/feed-forward-loss-bound next-token/attention-direction-rate
         next-token/attention-loss next-token/optimal-attention-bound
-        next-token/logit-gaps-from-below next-token/loss-of-descent
-        large-prompt/feature-training-rate large-prompt/hard-attention""",
+        next-token/logit-gaps-from-below""",
     "the wrong direction is off by an angle that no data close": """
         next-token/feed-forward-exact next-token/feed-forward-gradient
         next-token/feed-forward-gradient-without-correction
@@ -500,10 +385,7 @@ _REASONS = {
         mirror-descent/joint-endpoints
         next-token/feed-forward-direction-bound next-token/attention-direction-bound
         next-token/attention-gradient-identity next-token/unseen-contexts-with-an-optimal-token
-        next-token/margin-of-sign-descent next-token/margin-of-sign-momentum
-        next-token/margin-of-adam next-token/excess-loss-rate
-        large-prompt/discriminant-local-convergence large-prompt/discriminant-global-convergence
-        large-prompt/one-head-gap large-prompt/order-of-predictors""",
+        next-token/excess-loss-rate large-prompt/order-of-predictors""",
 }
 WITHOUT = {name: why for why, names in _REASONS.items() for name in names.split()}
 """By name of a claim without adversarial data, why there are none."""

@@ -10,7 +10,7 @@ from attractor.papers.ledger.check import ClaimResult, Finding
 from attractor.support.randomness import seeded
 from tests.papers.adversarial import ADVERSARIAL, WITHOUT
 
-CLAIMS = all_claims()
+CLAIMS = all_claims("attractor")
 LONG = (
     "max-margin/finite-offset",
     "max-margin/global-path",
@@ -30,7 +30,6 @@ LONG = (
     "large-prompt/trained-limit",
     "large-prompt/trained-risk-limit",
     "large-prompt/trajectory-stability",
-    *(name for name in CLAIMS if name.startswith("folklore/") and "low-rank" not in name),
 )
 """Claims that take several seconds, and whose paths and runs other tests look at more closely."""
 TRAINING_LONG = (
@@ -41,12 +40,6 @@ TRAINING_LONG = (
     "transformers-as-svms/local-convergence",
     "transformers-as-svms/wide-is-global",
     "mirror-descent/stays-in-cone",
-    "next-token/loss-of-muon-falls-exponentially",
-    "next-token/margin-of-adam",
-    "next-token/margin-of-muon",
-    "next-token/margin-of-sign-descent",
-    "next-token/margin-of-sign-momentum",
-    "next-token/margin-of-spectral-descent",
 )
 """Claims that take longer without optimizations than it takes to compile them optimized."""
 LATER = {"keeps its numbers", "survives files", "fails as it says"}
@@ -55,7 +48,7 @@ LATER = {"keeps its numbers", "survives files", "fails as it says"}
 
 def of_claims(training):
     """The questions to those claims that train for long, or to the others, with their tiers."""
-    for ask in questions():
+    for ask in questions("attractor"):
         if ask.name not in CLAIMS or (ask.name in TRAINING_LONG) is not training:
             continue
         marks = []

@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from tools.golden.renamed import present
+
 ROOT = Path(__file__).parents[2]
 PARTS = sorted(file.stem for file in (ROOT / "tools" / "golden" / "parts").glob("[!_]*.py"))
 SHOWN = 3
@@ -53,7 +55,9 @@ def start(
     kept = str(ROOT / "build" / "golden")
     own = tree if (tree / "tools" / "golden" / "collect.py").exists() else ROOT
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(own)]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(tree / "src"), str(tree / "packs" / "further" / "src"), str(own)]
+        ),
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "Agg",
         "JAX_COMPILATION_CACHE_DIR": kept,  # both trees compile the same programs
@@ -95,6 +99,7 @@ def difference(old: np.ndarray, new: np.ndarray) -> str:
 
 def compare(old: tuple, new: tuple) -> dict[str, dict[str, str]]:
     """What two collections have in common, and what not, each name with words on it."""
+    old = (*({present(name): one for name, one in each.items()} for each in old[:3]), old[3])
     (before, values, _, _), (after, others, _, _) = old, new
     report: dict[str, dict[str, str]] = {
         kind: {} for kind in ("equal", "differs", "only in base", "only in tree", "in neither")

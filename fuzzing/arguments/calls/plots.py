@@ -208,6 +208,7 @@ def _parts() -> Iterator[Call]:
     draw = Lazy(lambda: lambda axes: axes.plot([0, 1], label="curve"))
     yield Call(plots.beside, figure=FIGURE, exact=draw, as_published=draw)
     yield Call(plots.panel_letters, panels=PANELS)
+    yield Call(plots.panels_on_page, height=2.0, skip={"arrangement": "arguments of matplotlib"})
     panels = Lazy(lambda: [LABELED.value])
     yield Call(plots.shared_legend, figure=FIGURE, panels=panels)
     yield Call(plots.line_style, name=ROLE, blames={"name": "role"})

@@ -7,7 +7,7 @@ from attractor.geometry.entrywise import Lp
 from attractor.geometry.frobenius import Frobenius
 from attractor.geometry.registry import get_geometry, register_geometry, registered_geometries
 from attractor.geometry.schatten import Nuclear, Schatten, Spectral
-from attractor.geometry.vectors import lengths
+from attractor.geometry.vectors import cosines, lengths
 
 __all__ = [
     "Block",
@@ -19,6 +19,7 @@ __all__ = [
     "Nuclear",
     "Schatten",
     "Spectral",
+    "cosines",
     "get_geometry",
     "has_norm_of",
     "lengths",

@@ -10,9 +10,15 @@ if TYPE_CHECKING:
     from attractor.files.contents import DataSet as DataSet
     from attractor.papers.claim import Claims as Claims, Comparison as Comparison
     from attractor.papers.figure import (
+        Figures as Figures,
         PaperFigure as PaperFigure,
         Reading as Reading,
+        Readings as Readings,
         Request as Request,
+        at_least as at_least,
+        at_most as at_most,
+        by_size as by_size,
+        stacked as stacked,
     )
     from attractor.papers.files.classifiers import (
         CLASSIFIERS_LAYOUT as CLASSIFIERS_LAYOUT,
@@ -50,6 +56,6 @@ if TYPE_CHECKING:
     from attractor.prompts.files.head import HeadCase as HeadCase
     from attractor.prompts.files.in_context import InContextCase as InContextCase
     from attractor.prompts.files.regression import RegressionCase as RegressionCase
-    from attractor.results.paper import PAPERS as PAPERS, Paper as Paper
+    from attractor.results.paper import MECHANICS as MECHANICS, PAPERS as PAPERS, Paper as Paper
 
 import_on_first_use(__name__)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from attractor.plots.design.look import (
         COLORS as COLORS,
         PAGE as PAGE,
+        SERIES as SERIES,
+        panels_on_page as panels_on_page,
         save_figure as save_figure,
         style as style,
     )
@@ -34,8 +36,12 @@ if TYPE_CHECKING:
         shared_legend as shared_legend,
     )
     from attractor.plots.design.roles import (
+        DASH_DOTTED as DASH_DOTTED,
+        DASHED as DASHED,
+        DOTTED as DOTTED,
         ROLES as ROLES,
         SEQUENCES as SEQUENCES,
+        SOLID as SOLID,
         line_style as line_style,
         ordered_line_styles as ordered_line_styles,
         role_of as role_of,

@@ -74,34 +74,6 @@ NEXT_TOKEN = Paper(
     2024,
     "2409.17335",
 )
-MECHANICS = Paper(
-    "mechanics",
-    "Mechanics of Next Token Prediction with Self-Attention",
-    "Li, Yingcong and Huang, Yixiao and Ildiz, M. Emrullah and Rawat, Ankit Singh and Oymak, Samet",
-    2024,
-    "2403.08081",
-)
-LINEAR_NEXT_TOKEN = Paper(
-    "linear-next-token",
-    "Implicit Optimization Bias of Next-token Prediction in Linear Models",
-    "Thrampoulidis, Christos",
-    2024,
-    "2402.18551",
-)
-MULTICLASS_DESCENT = Paper(
-    "multiclass-descent",
-    "Implicit Bias of Spectral Descent and Muon on Multiclass Separable Data",
-    "Fan, Chen and Schmidt, Mark and Thrampoulidis, Christos",
-    2025,
-    "2502.04664",
-)
-ASSOCIATIVE_MEMORY = Paper(
-    "associative-memory",
-    "Muon in Associative Memory Learning: Training Dynamics and Scaling Laws",
-    "Wang, Kaifei and Li, Binghui and Zhong, Han and Lu, Pinyan and Wang, Liwei",
-    2026,
-    "2602.05725",
-)
 LARGE_PROMPT = Paper(
     "large-prompt",
     "Softmax as Linear Attention in the Large-Prompt Regime: a Measure-based Perspective",
@@ -109,52 +81,19 @@ LARGE_PROMPT = Paper(
     2025,
     "2512.11784",
 )
-GAUSSIAN_MIXTURES = Paper(
-    "gaussian-mixtures",
-    "Softmax attention on Gaussian mixtures: linear when it can, selective when it must",
-    "Gabet and Boursier, Etienne and Boyer, Claire",
-    2026,
-    "",
+MECHANICS = Paper(
+    "mechanics",
+    "Mechanics of Next Token Prediction with Self-Attention",
+    "Li, Yingcong and Huang, Yixiao and Ildiz, M. Emrullah and Rawat, Ankit Singh and Oymak, Samet",
+    2024,
+    "2403.08081",
 )
-TOKEN_SAMPLE_COMPLEXITY = Paper(
-    "token-sample-complexity",
-    "Token Sample Complexity of Attention",
-    "Bohbot, L{\\'e}a and Letrouit, Cyril and Peyr{\\'e}, Gabriel and "
-    "Vialard, Fran{\\c c}ois-Xavier",
-    2025,
-    "2512.10656",
-)
-CRITICAL_TEMPERATURE = Paper(
-    "critical-temperature",
-    "A Unified Framework for Critical Scaling of Inverse Temperature in Self-Attention",
-    "Hayase, Tomohiro and Karakida, Ryo",
-    2026,
-    "2605.12697",
-)
-IN_CONTEXT_CONVERGENCE = Paper(
-    "in-context-convergence",
-    "In-Context Convergence of Transformers",
-    "Huang, Yu and Cheng, Yuan and Liang, Yingbin",
-    2023,
-    "2310.05249",
-)
-TRAINED_LINEAR_MODELS = Paper(
-    "trained-linear-models",
-    "Trained Transformers Learn Linear Models In-Context",
-    "Zhang, Ruiqi and Frei, Spencer and Bartlett, Peter L.",
-    2023,
-    "2306.09927",
-)
-PRECONDITIONED_DESCENT = Paper(
-    "preconditioned-descent",
-    "Transformers Learn to Implement Preconditioned Gradient Descent for In-Context Learning",
-    "Ahn, Kwangjun and Cheng, Xiang and Daneshmand, Hadi and Sra, Suvrit",
-    2023,
-    "2306.00297",
-)
-FOLKLORE = Paper("folklore", "Folklore: what is believed of optimizers of attention")
-PAPERS = {each.name: each for each in tuple(vars().values()) if isinstance(each, Paper)}
-"""The papers above by name, in that order; folklore, which has no paper, comes last."""
+"""What the command ``corpus`` says of labels that conflict is from it."""
+PAPERS = {
+    paper.name: paper
+    for paper in (MAX_MARGIN, TRANSFORMERS_AS_SVMS, MIRROR_DESCENT, NEXT_TOKEN, LARGE_PROMPT)
+}
+"""The papers whose claims and figures are part of this library, by name."""
 
 
 def get_paper(name: str) -> Paper:

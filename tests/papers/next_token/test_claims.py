@@ -12,7 +12,6 @@ from attractor.files import load
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.ledger.check import check_claim
 from attractor.papers.measurements.near_misses import turned
-from attractor.papers.next_token.conflicting_data import random_labels
 from attractor.papers.next_token.data import grammar, missing_relations, outnumbered
 from attractor.papers.next_token.training import (
     attention_solution,
@@ -77,16 +76,6 @@ def test_the_gradient_of_the_feed_forward_layer_needs_no_correction():
     exact = get_claim("next-token/feed-forward-gradient-without-correction")
     assert examine(exact.about(turned(feed_forward_solution(grammar()).W, 0.1, 0)),
                    grammar()).outcome is Outcome.FAILS  # fmt: skip
-
-
-@pytest.mark.parametrize("uneven", [True, False])
-def test_conflicts_leave_a_finite_part_whatever_the_odds(uneven):
-    case = random_labels(0, cyclic=True, uneven=uneven)
-    found = examine(get_claim("next-token/conflicts-leave-a-finite-part"), case)
-    assert found.outcome is Outcome.HOLDS
-    assert (found.measured.details["norm of the finite part"] > 0.1) == uneven
-    # descent started at a distance of one, 20 steps, within the cycles
-    assert found.control.value > 10
 
 
 @pytest.mark.slow

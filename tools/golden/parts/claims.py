@@ -25,18 +25,23 @@ LONG = {
     ),
     "next-token": (
         "feed-forward-exact feed-forward-direction-bound logit-gaps-from-above "
-        "optimal-attention-grows attention-norm conflicts-leave-a-finite-part "
-        "conflicts-leave-the-direction descent-of-decoders margin-of-sign-descent "
-        "margin-of-normalized-descent margin-of-spectral-descent margin-of-sign-momentum "
-        "margin-of-normalized-momentum margin-of-muon margin-of-adam "
-        "first-step-of-muon-is-balanced"
+        "optimal-attention-grows attention-norm"
     ),
+    "mechanics": "conflicts-leave-a-finite-part conflicts-leave-the-direction",
+    "linear-next-token": "descent-of-decoders",
+    "multiclass-descent": (
+        "margin-of-sign-descent margin-of-normalized-descent margin-of-spectral-descent "
+        "margin-of-sign-momentum margin-of-normalized-momentum margin-of-muon margin-of-adam"
+    ),
+    "associative-memory": "first-step-of-muon-is-balanced",
     "large-prompt": (
         "sub-gaussian-output-concentration sub-gaussian-score-gradient-concentration "
-        "sub-gaussian-score-gradient-concentration-repaired discriminant-saddles "
-        "discriminant-local-convergence discriminant-global-convergence general-risk-limit "
+        "sub-gaussian-score-gradient-concentration-repaired general-risk-limit "
         "general-trajectory-stability trajectory-stability trained-risk-limit risk-falls "
         "parameter-limit fixed-value-limit trained-limit"
+    ),
+    "gaussian-mixtures": (
+        "discriminant-saddles discriminant-local-convergence discriminant-global-convergence"
     ),
 }
 """Claims that take long, or need what takes long; only `--whole` takes them, and folklore."""

@@ -17,10 +17,9 @@ LONG = {
         "key-query directional-divergence joint-probabilities text-generalization text-selection "
         "attended-words weight-sparsity vision divergence-table entry-paths"
     ),
-    "next-token": (
-        "generalization optimizers sizes mechanics-global linear-overparameterized training rates "
-        "linear-two-dimensional assumptions"
-    ),
+    "next-token": ("generalization optimizers sizes training rates assumptions"),
+    "mechanics": "global-convergence",
+    "linear-next-token": "overparameterized two-dimensional",
     "max-margin": "random-data vision-transformer basins",
     "large-prompt": (
         "official-runs trained-products softmax-norms order-of-limits length-and-time flows "

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
         AttentionLimits as AttentionLimits,
         attention_limits as attention_limits,
     )
-    from attractor.corpora.mechanics.measures import measure_limits as measure_limits
+    from attractor.corpora.mechanics.measures import (
+        measure_limits as measure_limits,
+        measure_matrices as measure_matrices,
+    )
     from attractor.corpora.mechanics.tokens_of_corpora import (
         label_mass_tokens as label_mass_tokens,
         squared_miss as squared_miss,

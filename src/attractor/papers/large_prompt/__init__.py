@@ -1,1 +1,1 @@
-"""*Softmax as Linear Attention in the Large-Prompt Regime*, and kin."""
+"""*Softmax as Linear Attention in the Large-Prompt Regime*."""

@@ -91,50 +91,6 @@ def fixed_query(query: tuple[float, ...], length: float = 1.0) -> HeadCase:
     return case.replace(queries=Empirical([query, query]))
 
 
-@cache
-def features(count: int = 4, *, dominant: int = 1) -> HeadCase:
-    """Tokens that are one of some orthonormal features; queries are these features.
-
-    Args:
-        count: Number of features.
-        dominant: How often the first one occurs for every time that another one does.
-    """
-    basis = np.eye(count)
-    tokens = np.concatenate([np.repeat(basis[:1], dominant, axis=0), basis[1:]])
-    tokens = np.tile(tokens, (3, 1))  # a file holds some samples of every coordinate
-    about = f"{count} orthonormal features, the first {dominant} times as frequent as another"
-    return HeadCase(AttentionHead(basis, basis), Empirical(tokens), Empirical(basis), about=about)
-
-
-@cache
-def random_features(seed: int, count: int = 5, dimension: int = 3) -> HeadCase:
-    """A random head on tokens that take a few random values, with different probabilities."""
-    draws = np.random.default_rng([seed, 41, count, dimension])
-    values = draws.standard_normal((count, dimension))
-    tokens = np.repeat(values, draws.integers(2, 9, count), axis=0)
-    U, V = draws.standard_normal((2, dimension, dimension)) / np.sqrt(dimension)
-    queries = Gaussian.isotropic(dimension)
-    about = f"{count} random values in R^{dimension}, seed {seed}"
-    return HeadCase(AttentionHead(U, V), Empirical(tokens), queries, about=about)
-
-
-@cache
-def logarithmic_gaps(count: int) -> HeadCase:
-    """Tokens on a line whose ``k``-th smallest gap is ``log k``: none are nearer at the rate 1."""
-    tokens = -np.log(np.arange(1, count + 1))[:, None]
-    head = AttentionHead([[1.0]], [[1.0]])
-    about = f"{count:,} tokens, the k-th of score -log k"
-    return HeadCase(head, Empirical(tokens), Empirical([[1.0], [1.0]]), about=about)
-
-
-@cache
-def sampled_head(seed: int, count: int = 400) -> HeadCase:
-    """A random head in three dimensions on so many samples of its Gaussian tokens."""
-    case = random_head(seed, 3)
-    samples = Empirical(case.tokens.sample(count, seed=seed))
-    return case.replace(tokens=samples, about=f"{case.about}, {count} samples of tokens")
-
-
 def signs(dimension: int = 1) -> Empirical:
     """Random signs, as samples: every combination of signs as often as another."""
     found = np.array(list(product((-1.0, 1.0), repeat=dimension)))

@@ -12,7 +12,6 @@ from attractor.prompts.finite_length import error_exponent, finite_length_expone
 from attractor.prompts.measures.contract import Measure
 from attractor.prompts.measures.empirical import Empirical
 from attractor.prompts.measures.gaussian import Gaussian
-from attractor.prompts.measures.mixture import Mixture
 
 _ROUNDING = 1e-9
 _LARGEST_ON_LINE = 5.0
@@ -184,20 +183,6 @@ def rank_at_most(largest: int) -> Assumption:
         lambda: random_head(0, largest + 1),
     )
 
-
-def _mixture(case: HeadCase) -> Check:
-    law = case.tokens
-    if not isinstance(law, Mixture) or not all(isinstance(one, Gaussian) for one in law.components):
-        return Check(False, _what(law))
-    return Check(True, f"{len(law.components)} components")
-
-
-MIXTURE_TOKENS = Assumption[HeadCase](
-    "Gaussian mixture",
-    "The tokens are a mixture of Gaussian laws that are given.",
-    _mixture,
-    lambda: line(1.0),
-)
 
 DISCRETE_TOKENS = Assumption[HeadCase](
     "discrete tokens",

@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attractor.papers.large_prompt.mixture_data import clusters
-from attractor.papers.ledger.claim import once
-from attractor.prompts.files.head import HeadCase, root
+from attractor.prompts.files.head import root
 
 
 class Points(NamedTuple):
@@ -50,31 +48,9 @@ def standard_points(dimension: int, nodes: int) -> Points:
     return Points(points, log_weights)
 
 
-def union(weights: Float[np.ndarray, "part"], parts: list[Points]) -> Points:
-    """The points of a mixture."""
-    shifted = [
-        part.log_weights + np.log(weight) for weight, part in zip(weights, parts, strict=True)
-    ]
-    return Points(np.concatenate([part.points for part in parts]), np.concatenate(shifted))
-
-
-@once
-def cluster_points(case: HeadCase, nodes: int) -> Points:
-    """The law of the tokens of a case, a Gaussian mixture, as points with weights.
-
-    Args:
-        case: The data.
-        nodes: Number of nodes along every axis of a component.
-    """
-    weights, means, covariances = clusters(case)
-    parts = [
-        gaussian_points(mean, covariance, nodes)
-        for mean, covariance in zip(means, covariances, strict=True)
-    ]
-    return union(weights, parts)
-
-
-def attended(law: Points, directions: Float[np.ndarray, "query d"]) -> Float[np.ndarray, "query d"]:
+def attended_means(
+    law: Points, directions: Float[np.ndarray, "query d"]
+) -> Float[np.ndarray, "query d"]:
     """The mean of a law reweighted by ``exp(a^T x)``, for each direction ``a``."""
     found = np.empty((len(directions), law.points.shape[1]))
     for place, direction in enumerate(directions):  # one at a time: points may be many

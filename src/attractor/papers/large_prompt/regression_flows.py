@@ -13,9 +13,8 @@ from attractor.papers.claim import Measurement
 from attractor.papers.large_prompt.regression_hypotheses import INDEPENDENT
 from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase
-from attractor.prompts.regression import BlockFlow, infinite_flow
+from attractor.prompts.regression import BlockFlow, finite_flow as flow_on, infinite_flow
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows import _finite_flow
 from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9
@@ -54,9 +53,7 @@ def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow on finite prompts."""
     if not INDEPENDENT.check(case).met or case.value != case.initial_scale:
         tolerance = _TOLERANCE if math.isinf(case.time) else _FINE_TOLERANCE
-        return _finite_flow.finite_flow(
-            case.task, length, case.start, clock(case), tolerance=tolerance
-        )
+        return flow_on(case.task, length, case.start, clock(case), tolerance=tolerance)
     # A and b are two numbers, which are followed many times as fast.
     d, noise = case.task.dimension, case.task.label_noise
     found = vars(
@@ -74,9 +71,7 @@ def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
 @once
 def fixed_value_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow of ``A`` alone on finite prompts, with ``b`` fixed at its start."""
-    return _finite_flow.finite_flow(
-        case.task, length, case.start, clock(case), value="fixed", tolerance=_TOLERANCE
-    )
+    return flow_on(case.task, length, case.start, clock(case), value="fixed", tolerance=_TOLERANCE)
 
 
 @once

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Float
 
-from attractor.geometry import Geometry
 from attractor.margin import Solution
-from attractor.papers.claim import Comparison, Data, Measurement
 
 
 def margin_ratios(
@@ -27,31 +23,3 @@ def margin_ratios(
     least = (problem.margins(W) / problem.bounds).min(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return least * float(solution.value) / np.asarray(solution.geometry.norm(W))
-
-
-def beside_another_norm(
-    measure: Callable[[Data, int, Geometry], Measurement],
-    geometry: Geometry,
-    wrong: Geometry,
-    *,
-    bound: float,
-    reason: str,
-) -> Comparison[Data, Geometry]:
-    """What is missing of the largest margin in a norm, beside what is in another one.
-
-    Args:
-        measure: Measures one less the ratio, given the data, a seed and the norm.
-        geometry: The norm of the statement.
-        wrong: Another one, for the control.
-        bound: How much may be missing.
-        reason: Why so much.
-    """
-    return Comparison(
-        f"1 - margin of W over the largest one in the {geometry.name} norm",
-        measure,
-        lambda data, seed: geometry,
-        f"the same in the {wrong.name} norm",
-        lambda data, seed: wrong,
-        bound=bound,
-        reason=reason,
-    )

@@ -17,8 +17,10 @@ from attractor.plots.design.look import COLORS
 from attractor.support.errors import InvalidInputError
 
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.6)), (0, (1, 1.4))
+"""The dashes that curves are told apart by, also in a gray copy."""
 SHORT_DASHED, LONG_DASHED = (0, (2, 1.2)), (0, (8, 1.8))
 DASH_DOTTED, DASH_DOT_DOTTED = (0, (5, 1.5, 1, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))
+"""Two more of them."""
 
 
 class Role(NamedTuple):

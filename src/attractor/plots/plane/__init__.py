@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         separating_line as separating_line,
     )
     from attractor.plots.plane.tokens import (
+        HALO as HALO,
         frame as frame,
         optimal_token_handle as optimal_token_handle,
         plane_tokens as plane_tokens,

@@ -4,10 +4,8 @@ from attractor.papers.claim import Claims
 from attractor.prompts.files.head import HeadCase
 from attractor.prompts.files.in_context import InContextCase
 from attractor.prompts.files.regression import RegressionCase
-from attractor.results.paper import GAUSSIAN_MIXTURES, IN_CONTEXT_CONVERGENCE, LARGE_PROMPT
+from attractor.results.paper import LARGE_PROMPT
 
 HEAD_CLAIMS = Claims(LARGE_PROMPT, HeadCase)
 REGRESSION_CLAIMS = Claims(LARGE_PROMPT, RegressionCase)
 IN_CONTEXT_CLAIMS = Claims(LARGE_PROMPT, InContextCase)
-MIXTURE_CLAIMS = Claims(GAUSSIAN_MIXTURES, HeadCase, "large-prompt")
-FEATURE_CLAIMS = Claims(IN_CONTEXT_CONVERGENCE, HeadCase, "large-prompt")

@@ -17,7 +17,11 @@ from attractor.papers.large_prompt.head_hypotheses import (
     horizon_at_most,
     rank_at_most,
 )
-from attractor.papers.large_prompt.quadrature import attended, gaussian_points, standard_points
+from attractor.papers.large_prompt.quadrature import (
+    attended_means,
+    gaussian_points,
+    standard_points,
+)
 from attractor.prompts.files.head import HeadCase, root
 
 _NODES = 40
@@ -47,7 +51,7 @@ def _affine(case: HeadCase, seed: int) -> _Map:
 def _attention(case: HeadCase, nodes: int) -> _Map:
     """Attention over the points of a quadrature rule, in place of the Gaussian law."""
     points = gaussian_points(*case.token_moments, nodes)
-    return lambda queries: attended(points, queries @ case.U.T) @ case.V.T
+    return lambda queries: attended_means(points, queries @ case.U.T) @ case.V.T
 
 
 def _off(case: HeadCase, seed: int, named: _Map) -> Measurement:

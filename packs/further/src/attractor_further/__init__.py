@@ -1,0 +1,1 @@
+"""Claims and figures of ten further papers, and of folklore, for ``attractor``."""

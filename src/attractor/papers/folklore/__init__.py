@@ -1,1 +1,0 @@
-"""Folklore, of no paper: what is believed of where optimizers take attention."""

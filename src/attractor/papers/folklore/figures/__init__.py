@@ -1,3 +1,0 @@
-"""No figures: nothing of it is published."""
-
-ORDER = ()
