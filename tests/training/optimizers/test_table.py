@@ -1,7 +1,14 @@
-import pytest
+import runpy
+from pathlib import Path
 
+import numpy as np
+import pytest
+from sizes import USUAL, drawn
+
+import attractor as at
 from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers import (
+    adam,
     get_optimizer,
     gradient_descent,
     mirror_descent,
@@ -12,7 +19,9 @@ from attractor.training.optimizers import (
     sign_descent,
     spectral_descent,
     steepest_descent,
+    table,
 )
+from attractor.training.optimizers.table import spelling_of
 
 
 @pytest.mark.parametrize(
@@ -105,3 +114,42 @@ def test_equal_settings_stay_one_optimizer_however_many_others_there_are():
     for step in range(300):
         mirror_descent(1.0 + step, 1.75)
     assert mirror_descent(0.1, 1.75) is first
+
+
+def test_columns_say_norm_and_scale_of_gradients_by_default():
+    rows = {row.name: (row.norm, row.gradient_scale) for row in registered_optimizers()}
+    assert rows["gradient descent"] == (at.Frobenius(), "absolute")
+    assert rows["sign descent"] == (at.Lp(np.inf), "per_entry")
+    assert rows["Adam"] == (adam(0.1).geometry, adam(0.1).gradient_scale)
+    assert rows["steepest descent"] == (None, None)  # which the geometry says
+
+
+def test_what_a_run_records_is_written_as_a_name_with_settings():
+    ends = at.muon(0.1, nesterov=False, weight_decay=at.until(9, 0.1))
+    for optimizer in (mirror_descent(0.1, 3, normalize=False), at.joined(ends)):
+        again = get_optimizer(spelling_of(optimizer.name, optimizer.settings))
+        assert repr(again) == repr(optimizer) and again.geometry == optimizer.geometry
+
+
+def test_an_optimizer_of_ones_own_is_a_row(monkeypatch):
+    monkeypatch.setattr(table, "_TABLE", {**table._TABLE})
+    own = runpy.run_path(str(Path(__file__).with_name("own_optimizer.py")))
+    clipped_descent = own["clipped_descent"]
+    row = registered_optimizers()[-1]
+    assert (row.maker, row.norm, row.gradient_scale) == (clipped_descent, None, "absolute")
+    assert get_optimizer("clipped:bound=0.5", 0.1) is clipped_descent(0.1, 0.5)
+    several = get_optimizer("clipped:learning_rate_exponent=0.5", [0.1, 0.2], bound=[0.1, 0.2])
+    assert list(several.axes) == ["learning_rate", "bound"]
+    tokens, head = drawn(USUAL)
+    run = at.train(tokens, head, get_optimizer("clipped:twice=true", 0.1), steps=3)
+    assert run.optimizer_name == "clipped descent"
+    assert get_optimizer(
+        spelling_of(run.optimizer_name, run.settings["optimizer"]), twice=True
+    ) is clipped_descent(0.1, twice=True)
+    for bad, says in (
+        ("learning_rate=0", "positive"),
+        ("twice=2", "twice: 2 is"),
+        ("bond=1", "bound"),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            get_optimizer(f"clipped:{bad}", 0.1)

@@ -71,7 +71,7 @@ class _Joined(Optimizer):
     def at_step(self, memory: PyTree) -> Optimizer:
         """The optimizer of the next step."""
         now = self.inner.at_step(memory)
-        return self if now is self.inner else _joined(now)
+        return self if now is self.inner else _around(now)
 
     def at_rest(self, memory: PyTree, before: PyTree) -> Bool[Array, ""]:
         """Whether the same gradient would move nothing again."""
@@ -81,10 +81,10 @@ class _Joined(Optimizer):
 def _remade(inner: Optimizer) -> Optimizer:
     """The same object for the same optimizer, so that nothing is compiled twice."""
     traced = any(isinstance(value, jax.Array) for value in inner.hyperparameters.values())
-    return _joined(inner) if traced else _remembered(inner)
+    return _around(inner) if traced else _remembered(inner)
 
 
-def _joined(inner: Optimizer) -> Optimizer:
+def _around(inner: Optimizer) -> Optimizer:
     def update(
         updates: PyTree, state: PyTree, params: PyTree | None = None, **further: Any
     ) -> tuple[PyTree, PyTree]:
@@ -114,7 +114,7 @@ def _joined(inner: Optimizer) -> Optimizer:
     )
 
 
-_remembered = functools.cache(_joined)
+_remembered = functools.cache(_around)
 
 
 def _together(tree: PyTree) -> PyTree:

@@ -132,7 +132,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         *,
         geometry: Geometry | None,
         gradient_scale: GradientScale,
-        name: str,
+        name: str = UNNAMED,
         settings: dict[str, Any],
         needs: frozenset[str] = frozenset(),
         takes: Takes = "single",

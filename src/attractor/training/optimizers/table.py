@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from attractor.support.checks import check_flag, check_text, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers.hyperparameters import Check, Maker, hyperparameters as as_data
 from attractor.training.optimizers.joined_heads import JOINED, joined
-from attractor.training.optimizers.optimizer import GradientScale, Optimizer
+from attractor.training.optimizers.optimizer import UNNAMED, GradientScale, Optimizer
 from attractor.training.optimizers.schedules import Numbers, schedule_settings, with_schedule
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -45,31 +46,34 @@ class RegisteredOptimizer(NamedTuple):
         return (self.name, *self.short)
 
     @property
+    def arguments(self) -> Mapping[str, inspect.Parameter]:
+        """The learning rate, if it has one, and its settings."""
+        return inspect.signature(self.maker).parameters
+
+    @property
     def settings(self) -> tuple[str, ...]:
         """Its settings beside the learning rate."""
-        every = inspect.signature(self.maker).parameters
-        return tuple(setting for setting in every if setting != _RATE)
+        return tuple(setting for setting in self.arguments if setting != _RATE)
 
     @property
     def takes_learning_rate(self) -> bool:
         """Whether it has a learning rate."""
-        return _RATE in inspect.signature(self.maker).parameters
+        return _RATE in self.arguments
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Its settings that have no default."""
-        every = inspect.signature(self.maker).parameters.values()
-        return tuple(one.name for one in every if one.default is one.empty)
+        """The arguments that have no default."""
+        return tuple(name for name, one in self.arguments.items() if one.default is one.empty)
 
     @property
     def norm(self) -> Geometry | None:
         """The norm that it descends by default; None if a setting names it, or none is known."""
-        return None if self._default is None else self._default.geometry
+        return self._default and self._default.geometry
 
     @property
     def gradient_scale(self) -> GradientScale | None:
         """The scale of gradients that it takes by default; None if that is up to a setting."""
-        return None if self._default is None else self._default.gradient_scale
+        return self._default and self._default.gradient_scale
 
     @property
     def _default(self) -> Optimizer | None:
@@ -97,7 +101,16 @@ def register_optimizer(
     """
 
     def register(make: Maker) -> Maker:
-        maker = as_data(*hyperparameters, **checks)(make) if hyperparameters else make
+        @functools.wraps(make)
+        def make_named(*settings: Any, **further: Any) -> Optimizer:
+            optimizer = make(*settings, **further)
+            if optimizer.name == UNNAMED:
+                optimizer.name = name
+            return optimizer
+
+        maker: Any = make_named
+        if hyperparameters:
+            maker = as_data(*hyperparameters, **checks)(maker)
         _TABLE[name] = RegisteredOptimizer(name, short, maker, hyperparameters)
         return maker
 

@@ -106,7 +106,6 @@ def composed_spectral_descent(learning_rate: Numbers, *, method: str = "exact") 
         update,
         geometry=None,
         gradient_scale="per_array",
-        name="composed spectral descent",
         settings={"learning_rate": learning_rate, "method": method},
         needs=frozenset() if method == "scaled" else frozenset({"matrix_gradient"}),
         of_factors=True,

@@ -42,15 +42,16 @@ def _check_exponents(argument: str, p: Any) -> Exponents:
     return check_mirror_exponent(p, argument)
 
 
+_PLAIN = ("momentum", "weight_decay", "dual_weight_decay")
+_CHECKS = {"p": _check_exponents, **dict.fromkeys(_PLAIN, check_not_traced)}
+
+
 @register_optimizer(
     "mirror descent",
     "md",
     hyperparameters=("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay"),
     eps=check_not_traced,
-    p=_check_exponents,
-    momentum=check_not_traced,
-    weight_decay=check_not_traced,
-    dual_weight_decay=check_not_traced,
+    **_CHECKS,
 )
 def mirror_descent(
     learning_rate: Numbers,
@@ -112,19 +113,15 @@ def mirror_descent(
     """
     if not (normalize or is_zero(eps)):
         raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
-    numbers = {"eps": eps, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
-    descent = DualDescent(Lp, learning_rate, p, normalize, per_factor, **numbers)
-    return descent.optimizer("mirror descent", weight_decay)
+    of_entries = (Lp, learning_rate, p, normalize, per_factor, eps, momentum, dual_weight_decay)
+    return DualDescent(*of_entries).optimizer(weight_decay)
 
 
 @register_optimizer(
     "Schatten mirror descent",
     "smd",
     hyperparameters=("learning_rate", "momentum", "dual_weight_decay", "weight_decay"),
-    p=_check_exponents,
-    momentum=check_not_traced,
-    weight_decay=check_not_traced,
-    dual_weight_decay=check_not_traced,
+    **_CHECKS,
 )
 def schatten_mirror_descent(
     learning_rate: Numbers,
@@ -156,9 +153,17 @@ def schatten_mirror_descent(
     Raises:
         InvalidInputError: If an argument is out of its range.
     """
-    numbers = {"eps": 0.0, "momentum": momentum, "dual_weight_decay": dual_weight_decay}
-    descent = DualDescent(Schatten, learning_rate, p, normalize, per_factor, **numbers)
-    return descent.optimizer("Schatten mirror descent", weight_decay)
+    of_values = (
+        Schatten,
+        learning_rate,
+        p,
+        normalize,
+        per_factor,
+        0.0,
+        momentum,
+        dual_weight_decay,
+    )
+    return DualDescent(*of_values).optimizer(weight_decay)
 
 
 class MirrorDescentState(NamedTuple):
@@ -199,14 +204,10 @@ class DualDescent(NamedTuple):
     momentum: Number
     dual_weight_decay: Number
 
-    def optimizer(self, name: str, weight_decay: Number) -> Optimizer:
+    def optimizer(self, weight_decay: Number) -> Optimizer:
         """The optimizer that these functions make."""
-        optional = {
-            "eps": self.eps,
-            "momentum": self.momentum,
-            "dual_weight_decay": self.dual_weight_decay,
-        }
-        given = {own: number for own, number in optional.items() if not is_zero(number)}
+        numbers = [(own, getattr(self, own)) for own in ("eps", "momentum", "dual_weight_decay")]
+        given = {own: number for own, number in numbers if not is_zero(number)}
         normalized: GradientScale = "per_array" if self.per_factor else "global"
         plain = normalized if self.normalize else "absolute"
         geometry = None if callable(self.p) else self.family(self.p)
@@ -215,7 +216,6 @@ class DualDescent(NamedTuple):
             self.update,
             geometry=geometry,
             gradient_scale="log_per_array" if "eps" in given else plain,
-            name=name,
             settings={
                 "learning_rate": self.learning_rate,
                 "p": name_of(self.p) if callable(self.p) else self.p,

@@ -54,7 +54,6 @@ def momentum(
     return with_rescaled_state(
         optax.sgd(learning_rate, momentum=decay, nesterov=nesterov),
         geometry=Frobenius(),
-        name="momentum",
         settings={"learning_rate": learning_rate, "decay": decay}
         | ({"nesterov": True} if nesterov else {}),
         weight_decay=weight_decay,
@@ -92,7 +91,6 @@ def normalized_momentum(
         decay,
         geometry=Frobenius(),
         by="tree",
-        name="normalized momentum",
         weight_decay=weight_decay,
     )
 
@@ -123,7 +121,6 @@ def sign_momentum(
         decay,
         geometry=Lp(math.inf),
         by="entry",
-        name="sign momentum",
         weight_decay=weight_decay,
     )
 
@@ -153,7 +150,6 @@ def lion(
         optax.chain(optax.scale_by_lion(b1, b2), optax.scale_by_learning_rate(learning_rate)),
         geometry=Lp(math.inf),
         by="entry",
-        name="Lion",
         settings={"learning_rate": learning_rate, "b1": b1, "b2": b2},
         weight_decay=weight_decay,
     )

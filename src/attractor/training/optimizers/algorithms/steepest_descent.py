@@ -73,7 +73,6 @@ def steepest_descent(
     norm = get_geometry(geometry)
     return Optimizer(
         **_parts(norm, learning_rate),
-        name="steepest descent",
         settings={"learning_rate": learning_rate, "geometry": norm.name},
         weight_decay=weight_decay,
     )
@@ -103,7 +102,6 @@ def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Opti
     """
     return Optimizer(
         **_parts(Lp(math.inf), learning_rate),
-        name="sign descent",
         settings={"learning_rate": learning_rate},
         weight_decay=weight_decay,
     )
@@ -136,7 +134,6 @@ def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers =
         *memoryless(learning_rate, largest_entry),
         geometry=Lp(1),
         gradient_scale="global",
-        name="greedy coordinate descent",
         settings={"learning_rate": learning_rate},
         log_time_step=log_time_step,
         weight_decay=weight_decay,
@@ -196,7 +193,6 @@ def spectral_descent(
         parts |= {"update": update, "log_time_step": None, "of_singular_values": False}
     return Optimizer(
         **parts,
-        name="spectral descent",
         settings={"learning_rate": learning_rate, **polar.settings("iterations")},
         weight_decay=weight_decay,
     )
