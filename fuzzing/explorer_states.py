@@ -139,7 +139,7 @@ def bases() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         warnings.simplefilter("ignore")
         tokens, head = at.datasets.unit_tokens(2, 3, 5, seeds=[2])
         found.append(state_of(tokens, head, parameterization="p", steps=60))
-        found.append(state_of(tokens, head, "spectral_descent", steps=60))
+        found.append(state_of(tokens, head, "spectral descent", steps=60))
     return found, list(_large())
 
 

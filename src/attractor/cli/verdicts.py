@@ -116,11 +116,10 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
 
 def longer_training(trajectory: Trajectory) -> str:
     """The command that trains as a run was trained, four times as long."""
-    from attractor.training.optimizers import named_optimizer
+    from attractor.training.optimizers.table import named_optimizer, spelling_of
 
     settings = trajectory.settings
-    values = ",".join(f"{name}={value}" for name, value in settings["optimizer"].items())
-    optimizer = f"{trajectory.optimizer_name}:{values}"
+    optimizer = spelling_of(trajectory.optimizer_name, settings["optimizer"])
     steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
     words = ["attractor", "train", "tokens.npz", "--steps", str(steps)]
     try:

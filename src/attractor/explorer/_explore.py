@@ -46,9 +46,9 @@ def explore(
             240 tokens together. What is masked is left out.
         head: A linear head: fixed, or where its training starts.
         optimizer: How to train; two are shown side by side. By name, its learning rate is 0.1.
-            Default: normalized gradient descent. There are ``gradient_descent``,
-            ``normalized_gradient_descent``, ``mirror_descent``, ``sign_descent``,
-            ``greedy_coordinate_descent`` and ``spectral_descent``.
+            Default: normalized gradient descent. There are "gradient descent", "normalized
+            gradient descent", "mirror descent", "sign descent", "greedy coordinate descent" and
+            "spectral descent".
         parameterization: What is trained: ``"p"``, ``"W"``, its factors ``"KQ"``, or ``"(v, p)"``;
             default: ``"p"`` where queries are the number one, else ``"W"``.
         start: Where training starts, as ``initial`` of ``train``; default: zero, for factors a

@@ -39,8 +39,8 @@ def explore(
         list[str] | None,
         typer.Option(
             help="The optimizer; twice for two side by side; default: that of the file, or "
-            "normalized gradient descent: gd, ngd, md:p=1.5, sign_descent, "
-            "greedy_coordinate_descent, spectral_descent. A page computes these alone."
+            "normalized gradient descent: gd, ngd, md:p=1.5, sign, greedy, spectral. A page "
+            "computes these alone."
         ),
     ] = None,
     lr: OptionalLearningRate = None,

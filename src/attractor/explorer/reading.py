@@ -81,7 +81,7 @@ def optimizer_of(training: dict[str, Any]) -> Optimizer:
     name = training["optimizer"]
     taken = _SETTINGS.get(name, ("weight_decay",))
     settings = {setting: training[setting] for setting in taken if setting in training}
-    return get_optimizer(name, training["learning_rate"], **settings)
+    return get_optimizer(name.replace("_", " "), training["learning_rate"], **settings)
 
 
 def geometry_of(state: State) -> Geometry | None:

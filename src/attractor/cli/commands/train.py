@@ -109,7 +109,7 @@ COMMAND = Command(
     train,
     "Train by any optimizer and save the run.",
     {
-        "attractor train tokens.npz --optimizer md-1.75 --out run.nc": 3,
+        "attractor train tokens.npz --optimizer md:p=1.75 --out run.nc": 3,
     },
     about_tokens(),
 )

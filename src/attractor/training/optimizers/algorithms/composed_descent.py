@@ -21,16 +21,16 @@ from attractor.geometry import Spectral
 from attractor.geometry.jax_decompositions import singular_value_decomposition
 from attractor.support.checks import check_choice
 from attractor.support.errors import InvalidInputError
-from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
 from attractor.training.optimizers.leaves import as_scaled
 from attractor.training.optimizers.optimizer import Optimizer
-from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.schedules import Numbers
+from attractor.training.optimizers.table import register_optimizer
 
 _SPECTRAL = Spectral()
 _polar_factor = _SPECTRAL.steepest_descent_direction
 
 
-@register_optimizer("composed spectral descent", "composed")
+@register_optimizer("composed spectral descent", "composed", hyperparameters=("learning_rate",))
 def composed_spectral_descent(learning_rate: Numbers, *, method: str = "exact") -> Optimizer:
     """Spectral descent of ``W = K Q^T`` by steps of K and Q: their change of W has a length.
 
@@ -68,11 +68,6 @@ def composed_spectral_descent(learning_rate: Numbers, *, method: str = "exact") 
         array([0.86, 0.95])
     """
     check_choice("method", method, ("exact", "split", "scaled"))
-    return _composed_spectral_descent(learning_rate, method)
-
-
-@hyperparameters("learning_rate")
-def _composed_spectral_descent(learning_rate: Number, method: str) -> Optimizer:
     rises = {"exact": _exact, "split": _split, "scaled": _scaled}
 
     def init(params: PyTree) -> optax.EmptyState:
@@ -111,7 +106,6 @@ def _composed_spectral_descent(learning_rate: Number, method: str) -> Optimizer:
         update,
         geometry=None,
         gradient_scale="per_array",
-        name="composed spectral descent",
         settings={"learning_rate": learning_rate, "method": method},
         needs=frozenset() if method == "scaled" else frozenset({"matrix_gradient"}),
         of_factors=True,

@@ -1,4 +1,4 @@
-"""The steps of mirror descent, taken by the mirror image of the parameters."""
+"""Mirror descent on the entries of a matrix or on its singular values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,153 @@ from attractor.geometry import Lp, Schatten
 from attractor.geometry.exponent import positive_power
 from attractor.geometry.jax_decompositions import sum_of_powers
 from attractor.geometry.precision_limits import mirror_limits
+from attractor.support.checks import check_function
 from attractor.support.errors import InvalidInputError, PrecisionWarning, warn_caller
-from attractor.training.optimizers.algorithms._gradient_descent import time_of_unit_step
-from attractor.training.optimizers.checks import check_mirror_exponent
-from attractor.training.optimizers.hyperparameters import Number, is_zero
+from attractor.training.optimizers.algorithms.gradient_descent import time_of_unit_step
+from attractor.training.optimizers.checks import (
+    Number,
+    check_mirror_exponent,
+    check_not_traced,
+    is_zero,
+)
+from attractor.training.optimizers.hyperparameters import name_of
 from attractor.training.optimizers.leaves import as_scaled, log_size, on_matrices, square_sum, unit
+from attractor.training.optimizers.optimizer import SINGULAR_POWERS, GradientScale, Optimizer
+from attractor.training.optimizers.schedules import Numbers
+from attractor.training.optimizers.table import register_optimizer
 
 Exponents = float | Callable[[str], float]
+
+
+def _check_exponents(argument: str, p: Any) -> Exponents:
+    """Checks one exponent, or a function to exponents."""
+    if callable(p) and not isinstance(p, Tracer):
+        return check_function(argument, p, "Give an exponent")
+    return check_mirror_exponent(p, argument)
+
+
+_PLAIN = ("momentum", "weight_decay", "dual_weight_decay")
+_CHECKS = {"p": _check_exponents, **dict.fromkeys(_PLAIN, check_not_traced)}
+
+
+@register_optimizer(
+    "mirror descent",
+    "md",
+    hyperparameters=("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay"),
+    eps=check_not_traced,
+    **_CHECKS,
+)
+def mirror_descent(
+    learning_rate: Numbers,
+    p: Exponents = 1.5,
+    normalize: bool = True,
+    *,
+    per_factor: bool = True,
+    eps: Numbers = 0.0,
+    momentum: Numbers = 0.0,
+    weight_decay: Numbers = 0.0,
+    dual_weight_decay: Numbers = 0.0,
+) -> Optimizer:
+    """Mirror descent with the potential ``sum |W_ij|^p / p``.
+
+        M <- momentum M + G,    Y <- Y - learning_rate (M + dual_weight_decay Y),
+        W <- sign(Y) |Y|^(1 / (p - 1))
+
+    ``Y`` starts at ``sign(W) |W|^(p - 1)`` and ``M`` at zero; ``G`` is the gradient, divided by its
+    norm ``||.||_q``, ``q = p / (p - 1)``, if normalized. Without momentum and decay this is
+    l_p-AttGD, and with a trained head l_p-JointGD, of *Optimizing Attention with Mirror Descent*
+    (arXiv 2410.14581). With p = 2 it is (normalized) gradient descent, to the last bit.
+
+    ``Y`` is the state, in single precision at least, because near p = 1 most values of ``Y`` are
+    images of weights too small to store: a weight that starts at zero would never leave it.
+    The parameters follow from ``Y`` alone. So in a chain of optax transformations this one comes
+    last, and a loop of your own must not change the parameters otherwise; where it has to, as when
+    weights are loaded, call ``init`` again. An entry that never had a gradient keeps its bits.
+
+    ``update`` gives differences in the precision of ``Y``, and ``optax.apply_updates`` brings the
+    sum back to that of the parameters. In half precision the parameters are then ``Y`` mapped and
+    rounded once.
+
+    Args:
+        learning_rate: The length of a step in ``Y``, positive; or a schedule of it.
+        p: The exponent, more than 1; or a function from the path of an array among the parameters,
+            such as "attention" or "head.weight", to its exponent.
+        normalize: Whether the gradient is divided by its dual norm. If not, steps follow its true
+            magnitude.
+        per_factor: Whether every array is divided by the dual norm of its own gradient, as the
+            paper trains attention and head; otherwise all by the one norm of all together. With a
+            single array there is no difference.
+        eps: What is added to the dual norm that divides, 2.2e-16 in published code: gradients
+            much smaller than it make no progress.
+        momentum: What remains of the memory of gradients after a step, in [0, 1).
+        weight_decay: Multiple of the parameters to add to the gradient before anything else.
+        dual_weight_decay: Multiple of ``Y`` to step against, beside the gradient: the gradient of
+            ``dual_weight_decay ||W||_p^p / p``. It is neither normalized nor remembered.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range, or ``eps`` is given where nothing
+            is divided.
+
+    Example:
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(3, 4, 6, seeds=2)
+        >>> run = at.train(tokens, head, at.mirror_descent(0.1, p=1.5), steps=1000)
+        >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
+        array([1., 1.])
+    """
+    if not (normalize or is_zero(eps)):
+        raise InvalidInputError("eps", "nothing is divided", "Leave it out, or set normalize=True")
+    of_entries = (Lp, learning_rate, p, normalize, per_factor, eps, momentum, dual_weight_decay)
+    return DualDescent(*of_entries).optimizer(weight_decay)
+
+
+@register_optimizer(
+    "Schatten mirror descent",
+    "smd",
+    hyperparameters=("learning_rate", "momentum", "dual_weight_decay", "weight_decay"),
+    **_CHECKS,
+)
+def schatten_mirror_descent(
+    learning_rate: Numbers,
+    p: Exponents = 1.5,
+    normalize: bool = True,
+    *,
+    per_factor: bool = True,
+    momentum: Numbers = 0.0,
+    weight_decay: Numbers = 0.0,
+    dual_weight_decay: Numbers = 0.0,
+) -> Optimizer:
+    """Mirror descent with the potential ``sum s_i^p / p`` of the singular values of ``W``.
+
+    The step is that of ``mirror_descent`` with ``W = U s^(1 / (p - 1)) V^T`` for ``Y = U s V^T``,
+    the dual norm being that of the singular values. Singular values of ``Y`` that rounding alone
+    could have made count as zero.
+
+    Args:
+        learning_rate: The length of a step in ``Y``, positive; or a schedule of it.
+        p: The exponent, more than 1; or a function from the path of an array among the parameters
+            to its exponent.
+        normalize: Whether the gradient is divided by its dual norm.
+        per_factor: Whether every array is divided by the dual norm of its own gradient;
+            otherwise all by the one norm of all together.
+        momentum: What remains of the memory of gradients after a step, in [0, 1).
+        weight_decay: Multiple of the parameters to add to the gradient before anything else.
+        dual_weight_decay: Multiple of ``Y`` to step against, beside the gradient.
+
+    Raises:
+        InvalidInputError: If an argument is out of its range.
+    """
+    of_values = (
+        Schatten,
+        learning_rate,
+        p,
+        normalize,
+        per_factor,
+        0.0,
+        momentum,
+        dual_weight_decay,
+    )
+    return DualDescent(*of_values).optimizer(weight_decay)
 
 
 class MirrorDescentState(NamedTuple):
@@ -63,6 +203,33 @@ class DualDescent(NamedTuple):
     eps: Number
     momentum: Number
     dual_weight_decay: Number
+
+    def optimizer(self, weight_decay: Number) -> Optimizer:
+        """The optimizer that these functions make."""
+        numbers = [(own, getattr(self, own)) for own in ("eps", "momentum", "dual_weight_decay")]
+        given = {own: number for own, number in numbers if not is_zero(number)}
+        normalized: GradientScale = "per_array" if self.per_factor else "global"
+        plain = normalized if self.normalize else "absolute"
+        geometry = None if callable(self.p) else self.family(self.p)
+        return Optimizer(
+            self.init,
+            self.update,
+            geometry=geometry,
+            gradient_scale="log_per_array" if "eps" in given else plain,
+            settings={
+                "learning_rate": self.learning_rate,
+                "p": name_of(self.p) if callable(self.p) else self.p,
+                "normalize": self.normalize,
+                "per_factor": self.per_factor,
+                **given,
+            },
+            retract=self.retract,
+            log_time_step=None if given.keys() - {"eps"} else self.log_time_step,
+            weight_decay=weight_decay,
+            steps_by_array=self.normalize and self.per_factor,
+            of_singular_values=geometry in SINGULAR_POWERS,
+            takes="real",
+        )
 
     def init(self, params: PyTree) -> MirrorDescentState:
         """The mirror image of the parameters; nothing has moved.

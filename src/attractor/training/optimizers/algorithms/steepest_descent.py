@@ -20,8 +20,8 @@ from attractor.geometry import (
     Spectral,
     get_geometry,
 )
-from attractor.training.optimizers.algorithms._gradient_descent import time_of_unit_step
-from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
+from attractor.training.optimizers.algorithms.gradient_descent import time_of_unit_step
+from attractor.training.optimizers.checks import Number
 from attractor.training.optimizers.leaves import (
     as_matrix,
     as_scaled,
@@ -32,12 +32,22 @@ from attractor.training.optimizers.leaves import (
     unit,
     with_one_scale,
 )
-from attractor.training.optimizers.newton_schulz import Coefficients, PolarFactor, polar_factor
+from attractor.training.optimizers.newton_schulz import (
+    Coefficients,
+    check_coefficients,
+    polar_factor,
+)
 from attractor.training.optimizers.optimizer import SINGULAR_POWERS, GradientScale, Optimizer
-from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.schedules import Numbers
+from attractor.training.optimizers.table import register_optimizer
 
 
-@register_optimizer("steepest descent", "steepest")
+@register_optimizer(
+    "steepest descent",
+    "steepest",
+    hyperparameters=("learning_rate", "weight_decay"),
+    geometry=lambda _, norm: get_geometry(norm),
+)
 def steepest_descent(
     learning_rate: Numbers, geometry: Geometry | str, *, weight_decay: Numbers = 0.0
 ) -> Optimizer:
@@ -60,12 +70,15 @@ def steepest_descent(
         InvalidInputError: If the learning rate is not a positive finite number, the weight decay
             is negative, or there is no such geometry.
     """
-    return _steepest_descent(
-        learning_rate, get_geometry(geometry), "steepest descent", weight_decay
+    norm = get_geometry(geometry)
+    return Optimizer(
+        **_parts(norm, learning_rate),
+        settings={"learning_rate": learning_rate, "geometry": norm.name},
+        weight_decay=weight_decay,
     )
 
 
-@register_optimizer("sign descent", "sign")
+@register_optimizer("sign descent", "sign", hyperparameters=("learning_rate", "weight_decay"))
 def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Sign descent ``W <- W - learning_rate * sign(grad L(W))``.
 
@@ -87,10 +100,16 @@ def sign_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Opti
         >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
         array([0.95, 0.95])
     """
-    return _steepest_descent(learning_rate, Lp(math.inf), "sign descent", weight_decay)
+    return Optimizer(
+        **_parts(Lp(math.inf), learning_rate),
+        settings={"learning_rate": learning_rate},
+        weight_decay=weight_decay,
+    )
 
 
-@register_optimizer("greedy coordinate descent", "greedy")
+@register_optimizer(
+    "greedy coordinate descent", "greedy", hyperparameters=("learning_rate", "weight_decay")
+)
 def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Greedy coordinate descent: only the entry with the largest slope moves.
 
@@ -105,10 +124,28 @@ def greedy_coordinate_descent(learning_rate: Numbers, *, weight_decay: Numbers =
         InvalidInputError: If the learning rate is not a positive finite number, or the weight
             decay is negative.
     """
-    return _greedy_coordinate_descent(learning_rate, weight_decay)
+
+    def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
+        plain, scale = with_one_scale(gradient)
+        sizes = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(plain)]
+        return time_of_unit_step(learning_rate, scale + jnp.log(jnp.stack(sizes).max()))
+
+    return Optimizer(
+        *memoryless(learning_rate, largest_entry),
+        geometry=Lp(1),
+        gradient_scale="global",
+        settings={"learning_rate": learning_rate},
+        log_time_step=log_time_step,
+        weight_decay=weight_decay,
+    )
 
 
-@register_optimizer("spectral descent", "spectral")
+@register_optimizer(
+    "spectral descent",
+    "spectral",
+    hyperparameters=("learning_rate", "weight_decay"),
+    coefficients=check_coefficients,
+)
 def spectral_descent(
     learning_rate: Numbers,
     *,
@@ -150,13 +187,20 @@ def spectral_descent(
         array([0.86, 0.95])
     """
     polar = polar_factor(method, coefficients, iterations)
-    return _spectral_descent(learning_rate, polar, weight_decay)
+    parts = _parts(Spectral(), learning_rate)
+    if polar.triples is not None:
+        _, update = memoryless(learning_rate, lambda gradient: on_matrices(polar, gradient))
+        parts |= {"update": update, "log_time_step": None, "of_singular_values": False}
+    return Optimizer(
+        **parts,
+        settings={"learning_rate": learning_rate, **polar.settings("iterations")},
+        weight_decay=weight_decay,
+    )
 
 
-@hyperparameters("learning_rate", "weight_decay")
-def _steepest_descent(
-    learning_rate: Number, geometry: Geometry, name: str, weight_decay: Number
-) -> Optimizer:
+def _parts(geometry: Geometry, learning_rate: Number) -> dict[str, Any]:
+    """What steepest descent in a norm is made of, but for its name and settings."""
+
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         plain, scale = with_one_scale(gradient)
         sizes = [_dual_norm(geometry, as_matrix(leaf)) for leaf in jax.tree.leaves(plain)]
@@ -167,55 +211,16 @@ def _steepest_descent(
         return time_of_unit_step(learning_rate, scale + jnp.log(sum(sizes)))
 
     gradient_scale, rise = _rise(geometry)
-    return Optimizer(
-        *memoryless(learning_rate, rise),
-        geometry=geometry,
-        gradient_scale=gradient_scale,
-        name=name,
-        settings={"learning_rate": learning_rate}
-        | ({"geometry": geometry.name} if name == "steepest descent" else {}),
-        log_time_step=log_time_step,
-        weight_decay=weight_decay,
-        steps_by_array=True,
-        of_singular_values=geometry in SINGULAR_POWERS,
-    )
-
-
-@hyperparameters("learning_rate", "weight_decay")
-def _greedy_coordinate_descent(learning_rate: Number, weight_decay: Number) -> Optimizer:
-    def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
-        plain, scale = with_one_scale(gradient)
-        sizes = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(plain)]
-        return time_of_unit_step(learning_rate, scale + jnp.log(jnp.stack(sizes).max()))
-
-    return Optimizer(
-        *memoryless(learning_rate, largest_entry),
-        geometry=Lp(1),
-        gradient_scale="global",
-        name="greedy coordinate descent",
-        settings={"learning_rate": learning_rate},
-        log_time_step=log_time_step,
-        weight_decay=weight_decay,
-    )
-
-
-@hyperparameters("learning_rate", "weight_decay")
-def _spectral_descent(learning_rate: Number, polar: PolarFactor, weight_decay: Number) -> Optimizer:
-    exact = _steepest_descent(learning_rate, Spectral(), "spectral descent", 0.0)
-    pair, log_time_step = (exact.init, exact.update), exact.log_time_step
-    if polar.triples is not None:
-        pair = memoryless(learning_rate, lambda gradient: on_matrices(polar, gradient))
-        log_time_step = None
-    return Optimizer(
-        *pair,
-        geometry=Spectral(),
-        gradient_scale=exact.gradient_scale,
-        name="spectral descent",
-        settings={"learning_rate": learning_rate, **polar.settings("iterations")},
-        log_time_step=log_time_step,
-        weight_decay=weight_decay,
-        of_singular_values=polar.triples is None,
-    )
+    init, update = memoryless(learning_rate, rise)
+    return {
+        "init": init,
+        "update": update,
+        "geometry": geometry,
+        "gradient_scale": gradient_scale,
+        "log_time_step": log_time_step,
+        "steps_by_array": True,
+        "of_singular_values": geometry in SINGULAR_POWERS,
+    }
 
 
 def _dual_norm(geometry: Geometry, G: Float[Array, "d e"]) -> Float[Array, ""]:

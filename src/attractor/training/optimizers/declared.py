@@ -1,10 +1,14 @@
-"""Stateful optax transformations, exact where gradients leave the range of floating point."""
+"""Optimizers made of optax's transformations: as they are, or with a state that is rescaled.
+
+A state that is rescaled is exact where gradients leave the range of floating point.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -14,13 +18,15 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attractor.attention.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
-from attractor.geometry import Geometry
-from attractor.support.checks import check_choice
-from attractor.training.optimizers.checks import check_one_hyperparameter
+from attractor.geometry import Geometry, get_geometry
+from attractor.support.checks import check_choice, check_function, check_kinds, check_text, shown
+from attractor.support.errors import InvalidInputError
+from attractor.training.optimizers.checks import Number, check_one_hyperparameter
 from attractor.training.optimizers.homogeneity import By, Homogeneity, find_homogeneity
-from attractor.training.optimizers.hyperparameters import Number
+from attractor.training.optimizers.hyperparameters import hyperparameters as as_data
 from attractor.training.optimizers.leaves import as_scaled
-from attractor.training.optimizers.optimizer import UNNAMED, Optimizer, declare
+from attractor.training.optimizers.optimizer import UNNAMED, GradientScale, Optimizer
+from attractor.training.optimizers.schedules import Numbers, Schedule
 
 _NOTHING = -(2**28)
 """The exponent of zero: below that of any number."""
@@ -37,6 +43,85 @@ class RescaledState(NamedTuple):
 
     exponents: tuple[Int[Array, "..."], ...]
     memory: PyTree
+
+
+def declare(
+    transformation: optax.GradientTransformation | Callable[..., optax.GradientTransformation],
+    *,
+    geometry: Geometry | str | None,
+    gradient_scale: GradientScale = "absolute",
+    name: str = UNNAMED,
+    settings: dict[str, Any] | None = None,
+    weight_decay: Numbers = 0.0,
+    hyperparameters: Mapping[str, Numbers] | None = None,
+) -> Optimizer:
+    """Declares which geometry an optax transformation descends.
+
+    Also puts back what ``optax.chain`` loses of a declaration. The numbers within a transformation
+    are constants of the program that is compiled. To have them as data of a trial, give the
+    function that makes it, and the numbers by name:
+
+        declare(optax.sgd, hyperparameters={"learning_rate": [0.1, 0.2]}, geometry="frobenius")
+
+    Schedules among them are computed in the precision of the run. One within a transformation is
+    computed by optax, many of them in single precision, as optax counts steps in ``int32``.
+
+    Args:
+        transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance; with
+            ``hyperparameters`` a function of these that returns one, which works with traced
+            numbers. The same function object is compiled once for all values but zero, which
+            it is given as a plain number.
+        geometry: The norm whose steepest descent it is, or its name; None if none is known.
+        gradient_scale: ``"absolute"`` gives it true gradients, which underflow to zero where
+            floating point ends; ``"global"`` gives them up to a positive factor and is right for
+            transformations that normalize, and for those alone. ``"per_array"`` and
+            ``"per_entry"`` are for those that normalize each array or each entry by itself.
+        name: What tables and plots call it; default: the name of the function that makes it, where
+            that is known, as it is not of optax's own.
+        settings: Hyperparameters to keep with the results.
+        weight_decay: Multiple of the parameters to add to the gradient before anything else, and
+            without loss where either is tiny.
+        hyperparameters: Numbers to make the transformation of, by name, each one value or several
+            that ``train`` runs side by side; they are kept with the results in place of settings.
+
+    Raises:
+        InvalidInputError: If an argument is of the wrong kind.
+
+    Example:
+        >>> import optax
+        >>> import attractor as at
+        >>> optimizer = at.declare(optax.sgd(0.1), geometry="frobenius", name="SGD")
+        >>> optimizer.name, optimizer.geometry
+        ('SGD', Frobenius())
+    """
+    name = check_text("name", name)
+    check_kinds(settings=(settings, Mapping | None))
+    if name == UNNAMED:
+        name = _own_name(transformation)
+    if hyperparameters is not None:
+        given = _check_own_numbers(transformation, settings, hyperparameters, weight_decay)
+        norm = None if geometry is None else get_geometry(geometry)
+        make = _maker(transformation, tuple(given), norm, gradient_scale, name)
+        return make(*given.values(), weight_decay)
+    if not isinstance(transformation, optax.GradientTransformation):
+        raise InvalidInputError(
+            "transformation",
+            f"{type(transformation).__name__} is not an optax gradient transformation",
+            "Give one, such as optax.sgd(0.1)",
+        )
+    geometry = None if geometry is None else get_geometry(geometry)
+    check_choice("gradient_scale", gradient_scale, get_args(GradientScale))
+    extended = optax.with_extra_args_support(transformation)
+    return Optimizer(
+        extended.init,
+        extended.update,
+        geometry=geometry,
+        gradient_scale=gradient_scale,
+        name=name,
+        settings=settings or {},
+        weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
+        takes="any",
+    )
 
 
 def with_rescaled_state(
@@ -299,3 +384,79 @@ def _power(exponent: Array, dtype: Any) -> Float[Array, "..."]:
     integer = {16: jnp.int16, 32: jnp.int32, 64: jnp.int64}[info.bits]
     biased = jnp.clip(exponent, info.minexp, info.maxexp - 1) - (info.minexp - 1)
     return jax.lax.bitcast_convert_type(biased.astype(integer) << info.nmant, dtype)
+
+
+def _own_name(transformation: Any) -> str:
+    """The name of a factory, or of the function that a transformation was made in."""
+    if not isinstance(transformation, optax.GradientTransformation):
+        return getattr(transformation, "__name__", UNNAMED)
+    update = transformation.update
+    *makers, _ = getattr(update, "__qualname__", "update").split(".<locals>.")
+    # Those of optax are chains, all of one name, or of functions that have their own.
+    known = makers and not update.__module__.startswith("optax.")
+    return makers[-1].rpartition(".")[2] if known else UNNAMED
+
+
+def _check_own_numbers(
+    make: Any, settings: Any, given: Any, weight_decay: Any
+) -> dict[str, Numbers]:
+    """Checks what ``declare`` is given to make a transformation of."""
+    # They import this file.
+    from attractor.training.initial import INITIAL_SCALE
+    from attractor.training.trajectory import RECORDED
+
+    names = list(given) if isinstance(given, Mapping) else []
+    if not names or not all(isinstance(n, str) and n.isidentifier() for n in names):
+        raise InvalidInputError(
+            "hyperparameters",
+            f"{shown(given)} names no numbers",
+            'Give {"learning_rate": 0.1}, say',
+        )
+    remedy = "With hyperparameters, give the function that makes it of them, such as optax.sgd"
+    check_function("transformation", make, remedy)
+    if settings:
+        raise InvalidInputError(
+            "settings", "hyperparameters are given, which are kept in their place", "Leave it out"
+        )
+    taken = {"weight_decay", INITIAL_SCALE, *RECORDED}
+    for name, value in {**given, "weight_decay": weight_decay}.items():
+        if isinstance(value, Schedule):
+            taken |= {*value.names(name)} - {name}
+    if taken := taken & {*names}:
+        raise InvalidInputError(
+            "hyperparameters",
+            f"{taken.pop()!r} is the name of something else",
+            "Give the number another name, by a function of your own",
+        )
+    return dict(given)
+
+
+@functools.cache
+def _maker(
+    factory: Callable[..., Any],
+    names: tuple[str, ...],
+    geometry: Geometry | None,
+    gradient_scale: GradientScale,
+    name: str,
+) -> Callable[..., Optimizer]:
+    """The function of hyperparameters that declares what a factory makes: one object for each."""
+
+    def make(*, weight_decay: Number, **settings: Any) -> Optimizer:
+        try:
+            transformation = factory(**settings)
+        except TypeError as error:
+            raise InvalidInputError(
+                "hyperparameters",
+                f"the function cannot be called with {', '.join(names)}: {error}",
+                "Give the numbers that it takes, by their names",
+            ) from error
+        return declare(
+            transformation, geometry=geometry, gradient_scale=gradient_scale, name=name,
+            settings=settings, weight_decay=weight_decay,
+        )  # fmt: skip
+
+    numbers = (*names, "weight_decay")
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(number, kind) for number in numbers]
+    make.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return as_data(*numbers)(make)

@@ -15,7 +15,7 @@ from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.support.checks import check_kinds, shown, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.training.optimizers.optimizer import Optimizer
-from attractor.training.optimizers.registry import named_optimizer
+from attractor.training.optimizers.table import named_optimizer
 
 DEFAULT = "default"
 """What the optimizer of the parameters that are not named is called."""

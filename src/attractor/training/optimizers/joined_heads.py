@@ -13,7 +13,10 @@ from attractor.attention.multi_head import AttentionHeads
 from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
-from attractor.training.optimizers.optimizer import Optimizer
+from attractor.training.optimizers.optimizer import Optimizer, rebuilt
+
+JOINED = "joined "
+"""What the names of such optimizers begin with."""
 
 
 def joined(optimizer: Optimizer) -> Optimizer:
@@ -68,7 +71,7 @@ class _Joined(Optimizer):
     def at_step(self, memory: PyTree) -> Optimizer:
         """The optimizer of the next step."""
         now = self.inner.at_step(memory)
-        return self if now is self.inner else _joined(now)
+        return self if now is self.inner else _around(now)
 
     def at_rest(self, memory: PyTree, before: PyTree) -> Bool[Array, ""]:
         """Whether the same gradient would move nothing again."""
@@ -78,10 +81,10 @@ class _Joined(Optimizer):
 def _remade(inner: Optimizer) -> Optimizer:
     """The same object for the same optimizer, so that nothing is compiled twice."""
     traced = any(isinstance(value, jax.Array) for value in inner.hyperparameters.values())
-    return _joined(inner) if traced else _remembered(inner)
+    return _around(inner) if traced else _remembered(inner)
 
 
-def _joined(inner: Optimizer) -> Optimizer:
+def _around(inner: Optimizer) -> Optimizer:
     def update(
         updates: PyTree, state: PyTree, params: PyTree | None = None, **further: Any
     ) -> tuple[PyTree, PyTree]:
@@ -95,26 +98,23 @@ def _joined(inner: Optimizer) -> Optimizer:
         assert retract is not None
         return _apart(retract(_together(params), memory), params)
 
-    declared = inner.declared
-    declared["name"] = f"joined {inner.name}"
-    found = _Joined(
+    return rebuilt(
+        inner,
+        _Joined,
         lambda params: inner.init(_together(params)),
         update,
-        settings=inner.settings,
-        retract=None if retract is None else retracted,
-        log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
-        takes="any",
-        **declared,
+        name=f"{JOINED}{inner.name}",
+        rule=inner.rule._replace(
+            retract=retract and retracted,
+            log_time_step=log_time and (lambda gradient, **it: log_time(_together(gradient), **it)),
+            joins_heads=True,
+        ),
+        _remake=lambda values: _remade(inner.with_numbers(values)),
+        inner=inner,
     )
-    found.weight_decay = inner.weight_decay  # which the optimizer itself adds
-    assert isinstance(found, _Joined)
-    found.inner, found.joins_heads = inner, True
-    found.hyperparameters = inner.hyperparameters
-    found._remake = lambda values: _remade(inner.with_numbers(values))
-    return found
 
 
-_remembered = functools.cache(_joined)
+_remembered = functools.cache(_around)
 
 
 def _together(tree: PyTree) -> PyTree:

@@ -1,4 +1,4 @@
-"""Gradient descent, plain and normalized."""
+"""Gradient descent: plain, normalized, and with the Polyak step."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, direction, log_norm
 from attractor.geometry import Frobenius
-from attractor.support.checks import check_flag
-from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters, is_zero
+from attractor.support.errors import InvalidInputError
+from attractor.training.optimizers.checks import Number, is_zero
 from attractor.training.optimizers.leaves import as_scaled, log_size, memoryless, square_sum, unit
 from attractor.training.optimizers.optimizer import GradientScale, Optimizer
-from attractor.training.optimizers.registry import register_optimizer
+from attractor.training.optimizers.schedules import Numbers
+from attractor.training.optimizers.table import register_optimizer
 
 
-@register_optimizer("gradient descent", "gd")
+@register_optimizer("gradient descent", "gd", hyperparameters=("learning_rate", "weight_decay"))
 def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> Optimizer:
     """Gradient descent ``W <- W - learning_rate * grad L(W)``.
 
@@ -38,10 +40,19 @@ def gradient_descent(learning_rate: Numbers, *, weight_decay: Numbers = 0.0) -> 
         >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
         array([0.62, 0.58])
     """
-    return _gradient_descent(learning_rate, weight_decay)
+    return Optimizer(
+        *memoryless(learning_rate, lambda gradient: gradient),
+        geometry=Frobenius(),
+        gradient_scale="absolute",
+        settings={"learning_rate": learning_rate},
+        log_time_step=lambda gradient, **further: jnp.log(learning_rate),
+        weight_decay=weight_decay,
+    )
 
 
-@register_optimizer("normalized gradient descent", "ngd")
+@register_optimizer(
+    "normalized gradient descent", "ngd", hyperparameters=("learning_rate", "eps", "weight_decay")
+)
 def normalized_gradient_descent(
     learning_rate: Numbers,
     *,
@@ -76,28 +87,7 @@ def normalized_gradient_descent(
         >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
         array([0.96, 0.95])
     """
-    return _normalized_gradient_descent(
-        learning_rate, check_flag("per_factor", per_factor), eps, weight_decay
-    )
 
-
-@hyperparameters("learning_rate", "weight_decay")
-def _gradient_descent(learning_rate: Number, weight_decay: Number) -> Optimizer:
-    return Optimizer(
-        *memoryless(learning_rate, lambda gradient: gradient),
-        geometry=Frobenius(),
-        gradient_scale="absolute",
-        name="gradient descent",
-        settings={"learning_rate": learning_rate},
-        log_time_step=lambda gradient, **further: jnp.log(learning_rate),
-        weight_decay=weight_decay,
-    )
-
-
-@hyperparameters("learning_rate", "eps", "weight_decay")
-def _normalized_gradient_descent(
-    learning_rate: Number, per_factor: bool, eps: Number, weight_decay: Number
-) -> Optimizer:
     def log_time_step(gradient: PyTree[Scaled], **further: Array) -> Float[Array, ""]:
         if per_factor and len(jax.tree.leaves(gradient)) > 1:
             return jnp.asarray(jnp.nan)
@@ -117,11 +107,73 @@ def _normalized_gradient_descent(
         *memoryless(learning_rate, normalize),
         geometry=Frobenius(),
         gradient_scale=gradient_scale,
-        name="normalized gradient descent",
         settings=settings,
         log_time_step=log_time_step,
         weight_decay=weight_decay,
         steps_by_array=per_factor,
+    )
+
+
+@register_optimizer("Polyak step", "polyak", hyperparameters=("scale", "weight_decay"))
+def polyak_step(scale: Numbers = 1.0, *, weight_decay: Numbers = 0.0) -> Optimizer:
+    """Gradient descent with the Polyak step size.
+
+    ``W <- W - scale * (L(W) - L*) / ||grad L(W)||_F^2 * grad L(W)``, where ``L*`` is the least
+    value of the loss. Everything is computed with logarithms, so the step is right where both the
+    loss and its gradient are far below what floating point holds. In a loop of your own,
+    ``update`` takes the logarithm of ``L(W) - L*`` as ``log_excess``.
+
+    Args:
+        scale: Multiple of Polyak's step to take, positive.
+        weight_decay: Multiple of the parameters to add to the gradient. The excess stays that of
+            the loss alone.
+
+    Raises:
+        InvalidInputError: If the scale is not a positive finite number, or the weight decay is
+            negative.
+    """
+
+    def update(
+        updates: PyTree,
+        state: optax.EmptyState,
+        params: PyTree | None = None,
+        *,
+        log_excess: Float[Array, ""] | float | None = None,
+        **further: Any,
+    ) -> tuple[PyTree, optax.EmptyState]:
+        if log_excess is None:
+            raise InvalidInputError(
+                "log_excess",
+                "the Polyak step needs to know how far the loss is above its least value",
+                "Give the logarithm of that difference, by update(..., log_excess=...)",
+            )
+        gradient = as_scaled(updates)
+        size = log_norm(gradient)
+        size = jnp.where(jnp.isneginf(size), 0, size)  # a zero gradient takes a zero step
+        ahead = jnp.log(scale) + log_excess - size
+
+        def step(leaf: Scaled) -> Array:
+            # In two halves, because a large mantissa can bring back a factor that underflows.
+            half = jnp.exp((ahead + (leaf.log_scale - size)) / 2).astype(leaf.mantissa.dtype)
+            return -leaf.mantissa * half * half
+
+        return jax.tree.map(step, gradient), state
+
+    def log_time_step(
+        gradient: PyTree[Scaled], *, log_excess: Float[Array, ""] | float = jnp.nan
+    ) -> Float[Array, ""]:
+        size = log_norm(gradient)
+        return jnp.where(jnp.isneginf(size), -jnp.inf, jnp.log(scale) + log_excess - 2 * size)
+
+    return Optimizer(
+        lambda params: optax.EmptyState(),
+        update,
+        geometry=Frobenius(),
+        gradient_scale="log_per_array",
+        settings={"scale": scale},
+        log_time_step=log_time_step,
+        weight_decay=weight_decay,
+        needs=frozenset({"log_excess"}),
     )
 
 

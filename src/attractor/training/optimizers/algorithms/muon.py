@@ -11,13 +11,16 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from attractor.geometry import Spectral
-from attractor.support.checks import check_flag
-from attractor.training.optimizers.hyperparameters import Number, Numbers, hyperparameters
+from attractor.training.optimizers.declared import with_rescaled_state
 from attractor.training.optimizers.leaves import as_matrix
-from attractor.training.optimizers.newton_schulz import Coefficients, PolarFactor, polar_factor
+from attractor.training.optimizers.newton_schulz import (
+    Coefficients,
+    check_coefficients,
+    polar_factor,
+)
 from attractor.training.optimizers.optimizer import Optimizer
-from attractor.training.optimizers.registry import register_optimizer
-from attractor.training.optimizers.rescaled_state import with_rescaled_state
+from attractor.training.optimizers.schedules import Numbers
+from attractor.training.optimizers.table import register_optimizer
 
 
 class MuonState(NamedTuple):
@@ -32,7 +35,12 @@ class MuonState(NamedTuple):
     momentum: PyTree[Float[Array, "..."]]
 
 
-@register_optimizer("muon")
+@register_optimizer(
+    "Muon",
+    "muon",
+    hyperparameters=("learning_rate", "momentum", "weight_decay"),
+    coefficients=check_coefficients,
+)
 def muon(
     learning_rate: Numbers,
     momentum: Numbers = 0.95,
@@ -91,22 +99,7 @@ def muon(
         6
     """
     polar = polar_factor(method, coefficients, newton_schulz_iterations, "newton_schulz_iterations")
-    nesterov = check_flag("nesterov", nesterov)
-    corrected = check_flag("bias_correction", bias_correction)
-    shaped = check_flag("shape_factor", shape_factor)
-    return _muon(learning_rate, momentum, nesterov, polar, corrected, shaped, weight_decay)
 
-
-@hyperparameters("learning_rate", "momentum", "weight_decay")
-def _muon(
-    learning_rate: Number,
-    momentum: Number,
-    nesterov: bool,
-    polar: PolarFactor,
-    bias_correction: bool,
-    shape_factor: bool,
-    weight_decay: Number,
-) -> Optimizer:
     def init(params: PyTree) -> MuonState:
         return MuonState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
@@ -146,5 +139,5 @@ def _muon(
         },
         weight_decay=weight_decay,
     )
-    optimizer.of_singular_values = polar.triples is None
+    optimizer.rule = optimizer.rule._replace(of_singular_values=polar.triples is None)
     return optimizer
