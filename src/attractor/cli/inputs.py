@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attractor.attention import LinearHead, get_loss, get_parameterization
-from attractor.attention.losses import is_margin_loss
+from attractor.attention import get_parameterization
+from attractor.attention.labels import check_labels, check_loss_name, is_margin_loss
+from attractor.attention.readout import LinearReadout
 from attractor.files import LoadedTokens, load_tokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin.selection import Selection, optimal_tokens
@@ -17,6 +18,7 @@ from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
+    from attractor.attention import LinearHead
     from attractor.training import Optimizer
     from attractor.training.own.method import Method
 
@@ -59,7 +61,7 @@ def read_tokens(
     Raises:
         InvalidInputError: If anything in it cannot be used.
     """
-    known_loss = get_loss(loss)
+    check_loss_name(loss)
     loaded = load_tokens(file)
     if loaded.from_scores and not is_margin_loss(loss):
         raise InvalidInputError(
@@ -68,7 +70,7 @@ def read_tokens(
             "Take logistic, exponential or linear, or give labels and head in place of scores",
         )
     if loaded.tokens.labels is not None:
-        known_loss.validate(loaded.tokens.labels)
+        check_labels(loss, loaded.tokens.labels)
     own = get_parameterization(loaded.parameterization)
     layer = own if parameterization is None else get_parameterization(parameterization)
     if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
@@ -122,14 +124,25 @@ def descended(loaded: LoadedTokens) -> Geometry | None:
     return plan(loaded).method.own_norm
 
 
-def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearHead:
+def need_head(loaded: LoadedTokens, file: Path) -> LinearHead:
     """Returns the head.
 
     Raises:
         InvalidInputError: If there is none; says how to add one.
     """
-    if loaded.head is not None:
-        return loaded.head
+    need_readout(loaded, file)
+    assert loaded.head is not None
+    return loaded.head
+
+
+def need_readout(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearReadout:
+    """Returns the head as margin problems need it.
+
+    Raises:
+        InvalidInputError: If there is none; says how to add one.
+    """
+    if loaded.readout is not None:
+        return loaded.readout
     d = loaded.tokens.value_dimension
     if get_parameterization(loaded.parameterization).trains_head:
         raise InvalidInputError(
@@ -175,7 +188,7 @@ def select(loaded: LoadedTokens, file: Path, numbers: str | None) -> tuple[Selec
     if numbers is None and loaded.selection is not None:
         return loaded.selection, NAMED
     if numbers is None:
-        return optimal_tokens(loaded.tokens, need_head(loaded, file, or_selection=True)), BEST
+        return optimal_tokens(loaded.tokens, need_readout(loaded, file, or_selection=True)), BEST
     return _parse(numbers, loaded.tokens), GIVEN
 
 
