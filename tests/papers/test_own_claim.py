@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attractor.cli import app
+from attractor.cli.application import app
 from attractor.files import reading
 from attractor.papers import (
     Exponent,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,33 +19,10 @@ from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead
-    from attractor.training import Optimizer
-    from attractor.training.own.method import Method
 
 BEST = "the tokens with the highest scores"
 NAMED = "the tokens that the file names"
 GIVEN = "the tokens given with --selection"
-
-OPTIMIZER = "normalized gradient descent"
-STEPS = 5000
-SEEDS = 10
-"""The training where neither the file nor the command line sets it."""
-
-
-class Plan(NamedTuple):
-    """A training: optimizer, what it trains, steps and starts.
-
-    Attributes:
-        method: The optimizer by name, and what it trains.
-        optimizer: The optimizer itself.
-        steps: Number of steps.
-        seeds: Number of starts.
-    """
-
-    method: Method
-    optimizer: Optimizer
-    steps: int
-    seeds: int
 
 
 def read_tokens(
@@ -84,43 +61,12 @@ def read_tokens(
     )
 
 
-def plan(
-    loaded: LoadedTokens,
-    *,
-    optimizer: str | None = None,
-    lr: float | None = None,
-    steps: int | None = None,
-    seeds: int | None = None,
-) -> Plan:
-    """The training set by the command line; else by the file; else as documented.
-
-    A start in the file is one start, so that one seed is trained from it.
-
-    Raises:
-        InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
-    """
-    from attractor.training import Optimizer
-    from attractor.training.own.bring_your_own import load_method
-
-    method = load_method(
-        optimizer or loaded.optimizer or OPTIMIZER,
-        learning_rate=lr,
-        parameterization=loaded.parameterization,
-    )
-    if not isinstance(method.optimizer, Optimizer):
-        raise InvalidInputError(
-            "optimizer",
-            f"{method.name} is a PyTorch optimizer",
-            "Give one of optax; `attractor matrix` takes PyTorch optimizers",
-        )
-    own_seeds = SEEDS if loaded.initial is None else 1
-    return Plan(method, method.optimizer, steps or loaded.steps or STEPS, seeds or own_seeds)
-
-
 def descended(loaded: LoadedTokens) -> Geometry | None:
     """The norm that training descends as the file says or as documented; None if not known."""
     if loaded.optimizer is None:  # then no optimizer has to be loaded to know it
         return get_parameterization(loaded.parameterization).effective_geometry(Frobenius())
+    from attractor.cli.plans import plan
+
     return plan(loaded).method.own_norm
 
 

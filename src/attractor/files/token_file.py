@@ -21,6 +21,7 @@ from attractor.support.checks import check_count, check_kinds, check_text, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64, as_plain
 from attractor.tokens import Tokens
+from attractor.training.initial import check_initial
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead, Parameterization
@@ -378,8 +379,6 @@ def _initial(
             f"the file has {' and '.join(sorted(given))}, but {layer.name!r} is trained",
             f"Give exactly {' and '.join(names.values())}, or set parameterization",
         )
-    from attractor.training.initial import check_initial
-
     start = {trained: as_float64(name, arrays[name]) for trained, name in names.items()}
     check_initial(start, layer, layer.prepare(tokens), 1)
     return start if len(start) > 1 else next(iter(start.values()))
