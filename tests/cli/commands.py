@@ -39,7 +39,7 @@ TABLE = {
     ),
     "check": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.check.read_tokens",
         {"out": REPLACED},
         ("file",),
         reader="attractor.files.load_tokens",
@@ -82,14 +82,14 @@ TABLE = {
     ),
     "solve": Command(
         ("{file}", "--out", "{out}", "--certificate", "{certificate}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.solve.read_tokens",
         {"out": FILE, "certificate": FILE},
         ("file",),
         reader="attractor.files.load_tokens",
     ),
     "train": Command(
         ("{file}", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.train.read_tokens",
         {"out": FILE, "checkpoint": HELD},
         ("file",),
         CHECKPOINT,

@@ -98,7 +98,8 @@ def explore(
 
             state = scene_named(scene)
         else:
-            from attractor.cli.inputs import need_head, one_data_set, plan, read_tokens, select
+            from attractor.cli.inputs import need_head, one_data_set, read_tokens, select
+            from attractor.cli.plans import plan
             from attractor.explorer import state_of
 
             loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.cli.command import Command
-from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import LONG, session
+from attractor.files.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.heads.documents import check_documents, read_documents
 from attractor.heads.model_shape import ModelShape
 from attractor.support.checks import naming

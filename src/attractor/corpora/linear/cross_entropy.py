@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attractor.attention.levels import sum_by_levels
+from attractor.attention.gradients.levels import sum_by_levels
 from attractor.attention.scaled import Scaled, common_log_scale, relative
 from attractor.corpora.linear.contexts import EmbeddedContexts
 

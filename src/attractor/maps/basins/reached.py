@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attractor.attention.losses import is_margin_loss
+from attractor.attention.labels import is_margin_loss
 from attractor.maps.basins.attractors import Attractor, Attractors
 from attractor.maps.basins.follow import Followed, follow
 from attractor.maps.basins.problem import BasinProblem, Starts

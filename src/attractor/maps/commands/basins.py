@@ -96,7 +96,8 @@ def basins(
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
 
-        from attractor.cli.inputs import need_head, one_data_set, plan, read_tokens
+        from attractor.cli.inputs import need_head, one_data_set, read_tokens
+        from attractor.cli.plans import plan
         from attractor.cli.provenance import report_provenance
         from attractor.maps.basins import basin_map, basin_shares
         from attractor.maps.basins.page import basins_summary, write_basins_report

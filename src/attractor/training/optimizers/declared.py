@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attractor.attention.conditional import cond_for_any
+from attractor.attention.gradients.conditional import cond_for_any
 from attractor.attention.scaled import Scaled
 from attractor.geometry import Geometry, get_geometry
 from attractor.support.checks import check_choice, check_function, check_kinds, check_text, shown

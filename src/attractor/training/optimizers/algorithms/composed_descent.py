@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention.conditional import cond_for_any
+from attractor.attention.gradients.conditional import cond_for_any
 from attractor.attention.parameterization import KeyQueryFactors, Parameters
 from attractor.attention.scaled import leaf_directions
 from attractor.geometry import Spectral

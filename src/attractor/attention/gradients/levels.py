@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention.conditional import cond_for_any
+from attractor.attention.gradients.conditional import cond_for_any
 from attractor.attention.scaled import Scaled, relative
 
 _RESERVE = 24.0

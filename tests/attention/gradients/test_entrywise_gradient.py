@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from attractor.attention import AttentionMatrix, LinearHead, attention_rows, get_loss
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.entrywise_gradient import entrywise_gradient
+from attractor.attention.gradients.entrywise import entrywise_gradient
+from attractor.attention.gradients.scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import KeyQuery, KeyQueryFactors, PromptVector
 from attractor.support.precision import double_precision
 from attractor.tokens import Tokens

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from attractor.attention._scaled_gradient import ScaledGradient, cotangents
+from attractor.attention.gradients.levels import level_range, sum_by_levels
+from attractor.attention.gradients.scaled_gradient import ScaledGradient, cotangents
 from attractor.attention.heads import Head
-from attractor.attention.levels import level_range, sum_by_levels
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Parameterization
 from attractor.attention.rows import Rows

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from attractor.attention._scaled_gradient import ScaledGradient
+from attractor.attention.gradients.scaled_gradient import ScaledGradient
 from attractor.attention.heads import Head, as_head
 from attractor.attention.heads.prediction_heads import by_attention_head
 from attractor.attention.losses import Loss
