@@ -22,9 +22,8 @@ from attractor.papers.large_prompt.mixture_data import (
 )
 from attractor.papers.large_prompt.quadrature import Points, attended, gaussian_points, union
 from attractor.prompts import HeadCase
-from attractor.prompts.head import AttentionHead
+from attractor.prompts.head import AttentionHead, output
 from attractor.prompts.measures.gaussian import Gaussian
-from attractor.prompts.operator import output
 
 
 def found(name, case, seed=0):

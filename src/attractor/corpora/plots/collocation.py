@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_TOKENS = 80
 """Tokens drawn; of more, only so many chains."""
 
-_HEIGHT, _ARROW, _LINE, _MARGIN, _APART, _NOTE, _LEGEND = 0.17, 0.2, 0.34, 0.12, 0.35, 0.16, 0.26
+_ARROW, _LINE, _MARGIN, _APART, _NOTE, _LEGEND = 0.2, 0.34, 0.12, 0.35, 0.16, 0.26
 _Point = tuple[float, float]
 _OWN: dict[str, Any] = {"facecolor": tint(COLORS["blue"], 0.72), "edgecolor": COLORS["blue"]}
 _AGAIN: dict[str, Any] = {

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.design.roles import line_style
 from attractor.results import axis_of

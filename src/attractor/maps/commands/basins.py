@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from jaxtyping import Float
 
-    from attractor.files import LoadedTokens
 
 STEPS = 1000
 """Steps of every start where neither the file nor the command line says it."""

@@ -15,7 +15,7 @@ from attractor.papers.once import once_a_case
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import BlockFlow, infinite_flow
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.flows import _finite_flow
+from attractor.prompts.regression.flows import block_flows
 from attractor.prompts.regression.flows.isotropic_flow import isotropic_finite_flow
 
 _LONGEST = 1e9
@@ -54,7 +54,7 @@ def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow on finite prompts."""
     if not INDEPENDENT.check(case).met or case.value != case.initial_scale:
         tolerance = _TOLERANCE if math.isinf(case.time) else _FINE_TOLERANCE
-        return _finite_flow.finite_flow(
+        return block_flows.finite_flow(
             case.task, length, case.start, clock(case), tolerance=tolerance
         )
     # A and b are two numbers, which are followed many times as fast.
@@ -74,7 +74,7 @@ def finite_flow(case: RegressionCase, length: int) -> BlockFlow:
 @once_a_case
 def fixed_value_flow(case: RegressionCase, length: int) -> BlockFlow:
     """The flow of ``A`` alone on finite prompts, with ``b`` fixed at its start."""
-    return _finite_flow.finite_flow(
+    return block_flows.finite_flow(
         case.task, length, case.start, clock(case), value="fixed", tolerance=_TOLERANCE
     )
 

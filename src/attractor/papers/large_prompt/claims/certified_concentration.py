@@ -9,7 +9,7 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW
 from attractor.papers.max_margin.data import random_prompt_data, three_sequences, two_scores
 from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.prompts.certified import certified_concentration
+from attractor.prompts.concentration import certified_concentration
 from attractor.results.paper import CRITICAL_TEMPERATURE
 
 _SCALES = (0.5, 2.0, 8.0, 32.0)
