@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.corpora import Corpus
-from attractor.corpora.embedded.embeddings import gaussian
+from attractor.corpora.embeddings import gaussian
 from attractor.files import load
 from attractor.papers import CorpusCase, Measurement
 from attractor.papers.check import shrink

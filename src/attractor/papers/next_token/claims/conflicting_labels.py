@@ -16,7 +16,7 @@ from attractor.corpora.mechanics import (
     measure_limits,
     vocabulary_tokens,
 )
-from attractor.corpora.mechanics.convexity import chord_test
+from attractor.corpora.mechanics.cyclic_part import chord_test
 from attractor.corpora.two_stages.two_stage_measures import direction_distance
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.next_token.claims import MECHANICS_CLAIMS

@@ -20,7 +20,7 @@ from attractor.corpora.mechanics import (
     label_mass_tokens,
     measure_limits,
 )
-from attractor.corpora.mechanics.measures import measure_matrices
+from attractor.corpora.mechanics.limits import measure_matrices
 from attractor.geometry import Frobenius
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most, by_size, stacked
 from attractor.plots.bands import band
