@@ -186,7 +186,7 @@ TABLE = {
         },
     ),
     "example heads": Command(
-        ("{path}", "--out", "{out}"), "attractor.heads.captured.planted.planted_heads",
+        ("{path}", "--out", "{out}"), "attractor.heads.example.planted_heads",
         {"path": FILE, "out": SHARED}),
     "example sweep": Command(
         ("{path}", "--out", "{out}"), "attractor.maps.sweeps.plan.example_plan",

@@ -1,4 +1,4 @@
-"""``bias_matrix``: every optimizer on the same problems in every norm. ``which_norm``: for one."""
+"""``bias_matrix``: optimizers on the same problems in every norm; ``which_norm``: one of them."""
 
 from __future__ import annotations
 
