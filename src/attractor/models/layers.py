@@ -1,5 +1,6 @@
 """Layers of a transformer, which act on the last axis, and blocks of attention and a perceptron.
 
+Random bits of dropout are a function of a key and a place, computed where they are used:
 ``jax.random`` would write its bits to memory first: on a CPU that adds half to the time of a
 training step, and doubles the time of compiling it.
 """

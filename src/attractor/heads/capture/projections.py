@@ -6,9 +6,10 @@ what it gives are those of the queries or keys that attention is called with. It
 gives for the unit vectors, less what it gives for zero, and is believed if it gives the queries or
 keys of whole texts to rounding. So weights may be stored in any way, fused, interleaved or adapted.
 
-Both are compared as shares of what tokens get together, so that a learned sink that takes nearly
-all hides nothing. Single precision knows scores of 1e5 to 0.01 alone: a head that rounding may
-explain is asked again in double precision, from the same keys and queries.
+Attention and the softmax of ``k^T q`` are compared as shares of what tokens get together, so that a
+learned sink that takes nearly all hides nothing. Single precision knows scores of 1e5 to 0.01
+alone: a head that rounding may explain is asked again in double precision, from the same keys and
+queries.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Exact averages over finite prompts of Gaussian tokens, at every length.
 
-With ``log t = s^2 / 2 - s v``, the averages over one token of ``laplace`` are those of a standard
-normal law with the density ``phi`` and the distribution ``Phi``, smeared out over ``1 / s``: with
-``y = exp(s (g - v))``,
+Along the direction of its scores the output is ``ghat = sum_l softmax(s g)_l g_l`` with ``g`` of
+``L`` independent standard normal entries and ``s`` the standard deviation of the scores; at
+infinite length it is ``s``. Errors in any dimension are combinations of a few averages of it.
+
+Where scores are so wide that few tokens take all attention, with ``log t = s^2 / 2 - s v``, the
+averages over one token of ``laplace`` are those of a standard normal law with the density ``phi``
+and the distribution ``Phi``, smeared out over ``1 / s``: with ``y = exp(s (g - v))``,
 
     E[y^k g^j exp(-y)] = int phi(v + x / s) (v + x / s)^j exp(k x - e^x) dx / s
     E exp(-y)          = int Phi(v + x / s) exp(x - e^x) dx
 
 The same nodes in ``x`` and ``v`` serve all deviations, however large, and the integrands are smooth
 on the scale of the largest of ``L`` tokens. By both sums the trapezoidal rule is exact to rounding.
-
-Along the direction of its scores the output is ``ghat = sum_l softmax(s g)_l g_l`` with ``g`` of
-``L`` independent standard normal entries and ``s`` the standard deviation of the scores; at
-infinite length it is ``s``. Errors in any dimension are combinations of a few averages of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Expected squared errors of a head on finite prompts whose tokens have any law, exactly.
 
-With ``xi = x - m`` about the tilted mean, ``Y = xi^2 - C`` about the tilted variance and weights
-``p``, the variance of a prompt is off by ``sum p Y - (sum p xi)^2``. Its square has denominators up
-to ``S^4``; see ``mellin`` for the averages over one token.
-
 For a query ``z`` the weights of the tokens depend on their scores ``a^T x`` alone, ``a = U z``.
 With ``S`` the sum of the weights ``w = exp(a^T x)`` and ``S^-2 = int t exp(-t S) dt`` tokens are
 independent under the integral, so that with ``xi = x - m`` about the tilted mean and
@@ -13,6 +9,10 @@ independent under the integral, so that with ``xi = x - m`` about the tilted mea
                          + L (L-1) int t || E[w V xi e^(-t w)] ||^2 phi^(L-2) dt.
 
 The averages over one token come from the law's moment generating function; see ``mellin``.
+
+On a line, with ``Y = xi^2 - C`` about the tilted variance and weights ``p``, the variance of a
+prompt is off by ``sum p Y - (sum p xi)^2``. Its square has denominators up to ``S^4``; see
+``mellin`` for the averages over one token.
 """
 
 from __future__ import annotations

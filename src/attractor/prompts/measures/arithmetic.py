@@ -1,6 +1,7 @@
 """What laws of tokens compute with: checked arrays, square roots, moments beside a score.
 
-For a direction ``a``, a matrix ``P`` and a center ``c``, with ``f = P (x - c)``, these are
+Moments of a token beside its score, which errors of finite prompts need, are, for a direction
+``a``, a matrix ``P`` and a center ``c``, with ``f = P (x - c)``,
 
     E[exp(q u)],    E[f exp(q u)],    E[f^T f exp(q u)],        u = a^T (x - c),
 

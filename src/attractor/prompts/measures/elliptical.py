@@ -1,6 +1,7 @@
 """Laws that are the same in every direction: uniform on a sphere, and Student's t.
 
-With ``nu >= -1/2`` and ``q = x^2``, both functions here are smooth in ``q``, zero included:
+The sphere needs ratios of modified Bessel functions. With ``nu >= -1/2`` and ``q = x^2``, both
+functions here are smooth in ``q``, zero included:
 
     bessel_ratio(nu, q) = I_{nu+1}(x) / (x I_nu(x)),
     log_ascending(nu, q) = log(Gamma(nu + 1) (2 / x)^nu I_nu(x)),    with derivative ratio / 2.

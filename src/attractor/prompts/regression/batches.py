@@ -1,8 +1,9 @@
 """Prompts of in-context regression, drawn by counter, with tokens that are standard normal.
 
-The bits are those of Threefry-2x32 with 20 rounds, the function behind ``jax.random``, written out
-so that the compiler keeps bits, logarithm and rotation of a pair in registers: a number takes about
-a third of the time of ``jax.random.normal``, and no array of bits passes through memory.
+Each number is a function of a key and its own place. The bits are those of Threefry-2x32 with 20
+rounds, the function behind ``jax.random``, written out so that the compiler keeps bits, logarithm
+and rotation of a pair in registers: a number takes about a third of the time of
+``jax.random.normal``, and no array of bits passes through memory.
 """
 
 from __future__ import annotations
