@@ -1,7 +1,7 @@
 """How concentrated attention is: a row of scores, and every row by a certified margin.
 
-Of a row alone: let ``g_l = max s - s_l`` be the gaps of the scores of one query, and ``N(t)`` the number of tokens
-whose gap is at most ``t``. The *rate* of the row is
+Of a row alone: let ``g_l = max s - s_l`` be the gaps of the scores of one query, and ``N(t)`` the
+number of tokens whose gap is at most ``t``. The *rate* of the row is
 
     Lambda = sup_{t > 0} log N(t) / t,
 
