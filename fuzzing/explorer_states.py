@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from attractor.explorer import check_state, scene_named, scene_names, state_of
-from attractor.explorer.page import script
+from attractor.explorer.explorer import script
 from attractor.support.errors import InvalidInputError
 from fuzzing.mutations import VALUES, every_place
 

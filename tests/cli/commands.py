@@ -175,7 +175,7 @@ TABLE = {
     "sweep check": Command(("{store}",), "", {}, ("store",)),
     "sweep draw": Command(
         ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.maps.sweeps.storage.results.open_sweep",
+        "attractor.maps.sweeps.storage.contents.open_sweep",
         {"out": REPLACED},
         ("store",),
         "sweep.nc",
@@ -186,7 +186,7 @@ TABLE = {
         },
     ),
     "example heads": Command(
-        ("{path}", "--out", "{out}"), "attractor.heads.captured.planted.planted_heads",
+        ("{path}", "--out", "{out}"), "attractor.heads.example.planted_heads",
         {"path": FILE, "out": SHARED}),
     "example sweep": Command(
         ("{path}", "--out", "{out}"), "attractor.maps.sweeps.plan.example_plan",

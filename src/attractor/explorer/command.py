@@ -91,10 +91,10 @@ def explore(
         if file is not None:
             existing_file(file, LoadedTokens.missing)
 
-        from attractor.explorer.page import page_of
+        from attractor.explorer.explorer import page_of
 
         if scene is not None:
-            from attractor.explorer.scenes import scene_named
+            from attractor.explorer.state import scene_named
 
             state = scene_named(scene)
         else:

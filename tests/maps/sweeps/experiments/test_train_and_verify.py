@@ -5,7 +5,7 @@ import pytest
 
 import attractor as at
 from attractor.maps.sweeps import Grid, built_in
-from attractor.maps.sweeps.experiments.outcomes import MEASURES, SETTLED
+from attractor.maps.sweeps.experiments.runs import MEASURES, SETTLED
 from attractor.maps.sweeps.experiments.train_and_verify import (
     HYPERPARAMETERS,
     LOG_TIME,
