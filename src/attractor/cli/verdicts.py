@@ -14,7 +14,7 @@ from attractor.geometry import Geometry, get_geometry
 from attractor.geometry.loading import spelling_of
 from attractor.report.words import REACHED_RATIO, verdict_sentences
 from attractor.support.errors import InvalidInputError
-from attractor.training.optimizers.table import named_optimizer, spelling_of
+from attractor.training.optimizers.table import named_optimizer, spelling_of as spelled_optimizer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -115,7 +115,7 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
 def longer_training(trajectory: Trajectory) -> str:
     """The command that trains as a run was trained, four times as long."""
     settings = trajectory.settings
-    optimizer = spelling_of(trajectory.optimizer_name, settings["optimizer"])
+    optimizer = spelled_optimizer(trajectory.optimizer_name, settings["optimizer"])
     steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
     words = ["attractor", "train", "tokens.npz", "--steps", str(steps)]
     try:
