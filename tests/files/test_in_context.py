@@ -8,7 +8,7 @@ from attractor.corpora import load_corpus
 from attractor.files import load_tokens
 from attractor.files.shrinking import Trial
 from attractor.papers.hypotheses_table import check_hypotheses
-from attractor.papers.large_prompt.in_context_data import small
+from attractor.papers.large_prompt.in_context import small
 from attractor.prompts import IN_CONTEXT_LAYOUT, InContextCase, load_head, save_in_context
 from attractor.prompts.in_context import HUBER, SQUARED, Loss, built_in, transfer_of_samples
 from attractor.prompts.measures import Empirical, Gaussian

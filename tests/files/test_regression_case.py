@@ -9,7 +9,7 @@ from made_up_claims import made_up
 from attractor.files import load
 from attractor.papers import Measurement, RegressionCase, get_claim
 from attractor.papers.hypotheses_table import check_hypotheses
-from attractor.papers.large_prompt.regression_data import correlated, independent, small_input
+from attractor.papers.large_prompt.regression import correlated, independent, small_input
 from attractor.papers.ledger.check import check_claim, shrink
 from attractor.prompts.regression import RegressionTask
 

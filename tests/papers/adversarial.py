@@ -15,15 +15,15 @@ from attractor.margin.selection import Selection
 from attractor.papers import Case
 from attractor.papers.large_prompt.claims.concentration import from_two
 from attractor.papers.large_prompt.data import line
-from attractor.papers.large_prompt.in_context_data import small
-from attractor.papers.large_prompt.regression_data import independent, unequal
+from attractor.papers.large_prompt.in_context import small
+from attractor.papers.large_prompt.regression import independent, unequal
 from attractor.papers.max_margin.data import joint_training, one_sequence, two_scores
 from attractor.papers.measurements.attended import choosing
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.next_token.data import grammar, with_long_embeddings
 from attractor.papers.next_token.training import attention_solution, longest_context
 from attractor.papers.transformers_as_svms.claims.heads import CONCAVE_HEAD_KEEPS_SEVERAL
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
+from attractor.papers.transformers_as_svms.data import enclosed_token, random_unit_tokens
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit
 from attractor.prompts.regression.task import RegressionTask

@@ -8,7 +8,7 @@ from attractor.files.case import Case
 from attractor.papers import hypotheses_table
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
+from attractor.papers.transformers_as_svms.data import SMALL, random_unit_tokens
 from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 

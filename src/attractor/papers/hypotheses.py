@@ -1,4 +1,4 @@
-"""The hypotheses that several statements share, each as a check that runs on data."""
+"""Hypotheses of the papers on token data, with data that break each."""
 
 from __future__ import annotations
 
@@ -6,22 +6,60 @@ from typing import Literal
 
 import numpy as np
 
+from attractor.analysis import label_margin_constant
 from attractor.analysis.losses.first_gradient import first_gradient_margin
-from attractor.attention import get_parameterization
+from attractor.attention import LinearHead, get_parameterization
 from attractor.files.case import Case
 from attractor.geometry import Frobenius, Geometry
-from attractor.margin import check_local_optimality
-from attractor.papers.breakers import equal_scores, selected, several_selected
-from attractor.papers.joint_hypotheses import (
-    ALL_LABELS_SUPPORT,
-    LABELS_SEPARABLE,
-    PURE_SELECTION,
-    PURE_SELECTION_AT_MARGIN,
-)
-from attractor.papers.ledger.claim import Assumption, Check
-from attractor.papers.max_margin.data import one_sequence, three_sequences
-from attractor.papers.transformers_as_svms.random_data import random_unit_tokens, tied_scores
+from attractor.margin import Solution, check_local_optimality, label_problem, label_support, solve
+from attractor.margin.selection import Selection
+from attractor.papers.ledger.claim import Assumption, Check, once
+from attractor.papers.max_margin.data import joint_training, one_sequence, three_sequences
+from attractor.papers.transformers_as_svms.data import random_unit_tokens, tied_scores
+from attractor.tokens import Tokens
 from attractor.training import get_optimizer
+
+
+def selected(*index: int) -> Case:
+    """Random unit tokens with one token of each sequence selected."""
+    case = random_unit_tokens(0)
+    return case.replace(chosen=Selection.from_index(case.tokens, index))
+
+
+def several_selected() -> Case:
+    """Random unit tokens with the first two of each sequence selected."""
+    case = random_unit_tokens(0)
+    mask = np.zeros(case.tokens.mask.shape, dtype=bool)
+    mask[..., :2] = True
+    return case.replace(chosen=Selection(mask, np.zeros(mask.shape[:-1], dtype=bool)))
+
+
+def equal_scores() -> Case:
+    """One sequence of tokens of one score, the first of them selected."""
+    tokens = [[[1.0, 0], [0, 1], [0, 0]]]
+    first = Selection(np.array([[[True, False, False]]]), np.zeros((1, 1), dtype=bool))
+    return Case.from_scores(tokens, [[1.0, 1, 1]], chosen=first)
+
+
+def labeled(*keys: list[list[float]]) -> Case:
+    """Two sequences of tokens in the plane, labels 1 and -1, the first tokens selected."""
+    tokens = Tokens(np.array(keys, float), np.eye(2), np.array([1.0, -1.0]))
+    chosen = Selection.from_index(tokens, [0, 0])
+    return Case(tokens, LinearHead(np.zeros(2)), "v, W", chosen=chosen)
+
+
+def better_mixture(*, all_labels_support: bool) -> Case:
+    """Joint training with a token beside the first selected one that the label margin gains from.
+
+    Args:
+        all_labels_support: Whether all labels lie at the margin.
+    """
+    case = joint_training(all_labels_support=all_labels_support)
+    keys = case.tokens.keys.copy()
+    keys[0, 0] = 0.0, 2.0
+    tokens = Tokens(keys, case.tokens.queries, case.tokens.labels)
+    return case.replace(tokens=tokens, chosen=Selection.from_index(tokens, [1, 1, 1]))
+
 
 _ROUNDING = 1e-9
 """Relative difference up to which two scores, or a margin and 1, count as equal."""
@@ -260,6 +298,110 @@ GOOD_FIRST_GRADIENT = Assumption(
     "The first step from zero puts the best token of every row ahead.",
     _good,
     lambda: random_unit_tokens(1),
+)
+
+
+"""Multiple of the label margin below which its loss counts as none."""
+_SAMPLES = 100
+"""Mixtures sampled away from the selection; near it the constant is exact."""
+_IMPROVABLE = 200
+"""Tokens up to which sampled mixtures are improved; the time grows like their number cubed."""
+
+
+@once
+def label_solution(case: Case) -> Solution:
+    """The head of largest label margin for the selected tokens of a case."""
+    return solve(label_problem(case.tokens, case.selection))
+
+
+def supports(case: Case) -> np.ndarray:
+    """Rows that lie at the label margin, ``(n, K)``."""
+    return label_support(label_solution(case))
+
+
+def _separable(case: Case) -> Check:
+    labels = case.tokens.labels
+    several = int((case.selection.mask.sum(-1) != 1).sum())
+    if several:
+        return Check(False, f"{several} rows keep several tokens")
+    if labels is None or not (np.abs(labels) == 1).all():
+        return Check(False, "some labels are not -1 or +1")
+    solution = label_solution(case)
+    if np.isfinite(solution.value):
+        return Check(True, f"the label margin is {1 / float(solution.value):.6g}")
+    return Check(False, f"the label problem is {solution.status}")
+
+
+LABELS_SEPARABLE = Assumption(
+    "labels separable",
+    "Some head separates the labels by the selected tokens alone.",
+    _separable,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[1, 0], [0, 1], [-1, 0]]),
+)
+
+
+def _all_labels_support(case: Case) -> Check:
+    separable = _separable(case)
+    if not separable.met:
+        return separable
+    rows = supports(case)
+    return Check(bool(rows.all()), f"{int(rows.sum())} of {rows.size} labels stand at the margin")
+
+
+ALL_LABELS_SUPPORT = Assumption(
+    "all labels support",
+    "Every label stands at the margin of the label problem.",
+    _all_labels_support,
+    lambda: labeled([[1, 0], [0, 1], [-1, 0]], [[-3, 0.5], [0, 1], [1, 0]]),
+)
+
+
+def _some_label_beyond(case: Case) -> Check:
+    separable, every = _separable(case), _all_labels_support(case)
+    return Check(separable.met and not every.met, every.found)
+
+
+SOME_LABEL_BEYOND = Assumption(
+    "some label beyond the margin",
+    "Not every label stands at the margin of the label problem.",
+    _some_label_beyond,
+    lambda: joint_training(all_labels_support=True),
+)
+
+
+def _pure_selection(case: Case, rows: str) -> Check:
+    """Checks the label margin's fall by the attention of all rows, or of those at the margin."""
+    separable = _separable(case)
+    if not separable.met:
+        return separable
+    counted = supports(case) if rows == "support" else np.ones_like(case.tokens.mask[..., 0])
+    if not (counted & (case.tokens.mask.sum(-1) > 1)).any():
+        return Check(True, "no row that counts has a second token")
+    improved = 3 if case.tokens.mask.sum() <= _IMPROVABLE else 0
+    found = case.once(
+        ("label margin constant", rows, case.selection.mask.tobytes()),
+        lambda: label_margin_constant(
+            case.tokens, case.selection, rows=rows, samples=_SAMPLES, improved=improved
+        ),
+    )
+    return Check(
+        found.value > _ROUNDING * found.margin,
+        f"of what leaks, the label margin loses {found.limit:.3g} times as much near the "
+        f"selection, at least {found.elsewhere:.3g} in mixtures sampled elsewhere",
+    )
+
+
+PURE_SELECTION = Assumption[Case](
+    "pure selection is best",
+    "The label margin falls in proportion to the attention on other tokens.",
+    lambda case: _pure_selection(case, "all"),
+    lambda: better_mixture(all_labels_support=True),
+)
+PURE_SELECTION_AT_MARGIN = Assumption[Case](
+    "pure selection is best at the margin",
+    "The label margin falls in proportion to the attention on other tokens, in rows at the margin.",
+    lambda case: _pure_selection(case, "support"),
+    lambda: better_mixture(all_labels_support=False),
 )
 
 

@@ -16,8 +16,8 @@ from attractor.papers.corpus_hypotheses import CORPUS_HYPOTHESES
 from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.hypotheses import HYPOTHESES
 from attractor.papers.large_prompt.head_hypotheses import HEAD_HYPOTHESES
-from attractor.papers.large_prompt.in_context_hypotheses import IN_CONTEXT_HYPOTHESES
-from attractor.papers.large_prompt.regression_hypotheses import REGRESSION_HYPOTHESES
+from attractor.papers.large_prompt.in_context import IN_CONTEXT_HYPOTHESES
+from attractor.papers.large_prompt.regression import REGRESSION_HYPOTHESES
 from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.mirror_descent.classifiers.hypotheses import CLASSIFIER_HYPOTHESES
 from attractor.prompts.files.head import HeadCase

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.papers import Outcome, all_claims, examine
-from attractor.papers.large_prompt.in_context_data import FAMILIES, family, small
-from attractor.papers.large_prompt.in_context_hypotheses import COMPARED_LENGTHS
+from attractor.papers.large_prompt.in_context import COMPARED_LENGTHS, FAMILIES, family, small
 from attractor.prompts import InContextCase
 from attractor.prompts.in_context import negative_controls
 

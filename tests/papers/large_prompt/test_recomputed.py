@@ -21,7 +21,7 @@ import scipy.optimize
 
 from attractor.papers import get_claim
 from attractor.papers.large_prompt.data import line
-from attractor.papers.large_prompt.regression_data import independent
+from attractor.papers.large_prompt.regression import independent
 
 
 def errors_of_prompts(deviation, lengths):

@@ -5,7 +5,7 @@ import pytest
 
 from attractor.papers import Outcome, RegressionCase, all_claims, examine
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
-from attractor.papers.large_prompt.regression_data import independent, unequal
+from attractor.papers.large_prompt.regression import independent, unequal
 from attractor.papers.ledger.check import check_claim
 from attractor.prompts.regression import RegressionTask, leading_order, trained_limit
 

@@ -5,7 +5,7 @@ import pytest
 
 from attractor.margin import relaxed_problem, solve
 from attractor.margin.selection import Selection
-from attractor.papers.joint_hypotheses import label_solution, supports
+from attractor.papers.hypotheses import label_solution, supports
 from attractor.papers.max_margin.data import joint_training, one_sequence, three_sequences
 
 CLOSE = {"rtol": 0, "atol": 1e-8}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.papers.measurements.at_rest import where_it_ends
+from attractor.papers.measurements.paths import where_it_ends
 
 SPREAD = np.geomspace(1 / 27, 1, 45)
 DECADES = np.array([0.01, 0.1, 1.0])

@@ -1,7 +1,7 @@
 import numpy as np
 
 from attractor.geometry import Lp
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 
 
 def test_every_trial_is_held_against_its_own_solution(rng):

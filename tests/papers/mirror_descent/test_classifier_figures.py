@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from attractor.papers.ledger.packs import get_figure
-from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
+from attractor.papers.mirror_descent.classifiers.experiment import CONTENDERS
 
 NAMES = [*CONTENDERS]
 SIZES = {

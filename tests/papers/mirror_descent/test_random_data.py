@@ -9,7 +9,7 @@ from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.margin.selection import Selection
 from attractor.papers.figure import Request
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.mirror_descent.data import normal_weights, random_data_sets
 from attractor.papers.mirror_descent.figures import _random_data
 from attractor.papers.mirror_descent.figures._protocols import EXACT, EXACT_WITH_EPS, PUBLISHED

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from attractor.papers.transformers_as_svms.claims.heads import kept_by_projection
+from attractor.papers.transformers_as_svms.data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.figures.concave_head import best_weights
-from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
 from attractor.training import train
 
 SCORES = st.lists(st.floats(-2, 2, width=32), min_size=1, max_size=8, unique=True)

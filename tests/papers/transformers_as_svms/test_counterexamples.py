@@ -6,7 +6,7 @@ from attractor.papers.transformers_as_svms.claims.heads import (
     CONCAVE_HEAD_KEEPS_SEVERAL,
     kept_by_projection,
 )
-from attractor.papers.transformers_as_svms.random_data import trapped
+from attractor.papers.transformers_as_svms.data import trapped
 from attractor.support.errors import InvalidInputError
 
 pytestmark = pytest.mark.usefixtures("optimized")  # they train for long

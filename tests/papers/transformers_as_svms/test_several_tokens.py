@@ -8,11 +8,11 @@ from attractor.attention import ReLUHead
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.papers import Outcome, examine, get_claim
 from attractor.papers.transformers_as_svms.claims import solutions
-from attractor.papers.transformers_as_svms.figures.several_tokens import at_nonsmooth_points
-from attractor.papers.transformers_as_svms.several_tokens_data import (
+from attractor.papers.transformers_as_svms.data import (
     orthonormal_tokens,
     relu_data_sets,
 )
+from attractor.papers.transformers_as_svms.figures.several_tokens import at_nonsmooth_points
 from attractor.tokens import Tokens
 
 

@@ -6,7 +6,7 @@ from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from attractor.papers.large_prompt.data import line as line, random_head as random_head
-    from attractor.papers.large_prompt.regression_data import (
+    from attractor.papers.large_prompt.regression import (
         correlated as correlated,
         random_task as random_task,
         unequal as unequal,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         two_scores as two_scores,
     )
     from attractor.papers.next_token.data import grammar as grammar
-    from attractor.papers.transformers_as_svms.random_data import (
+    from attractor.papers.transformers_as_svms.data import (
         random_unit_tokens as random_unit_tokens,
     )
     from attractor.support.randomness import generator as generator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         MODERATE_DIMENSION as MODERATE_DIMENSION,
         WIDE_HORIZON as WIDE_HORIZON,
     )
-    from attractor.papers.large_prompt.regression_hypotheses import (
+    from attractor.papers.large_prompt.regression import (
         BALANCED as BALANCED,
         LONG_TRAINING as LONG_TRAINING,
         NOISELESS as NOISELESS,

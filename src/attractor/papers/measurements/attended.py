@@ -1,4 +1,4 @@
-"""The tokens that attention of a case is on, or is to be on."""
+"""Tokens that are attended to, and margins beside the largest."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from attractor.files.case import Case
+from attractor.margin import Solution
 from attractor.margin.selection import Selection
 
 
@@ -32,3 +33,20 @@ def choosing(case: Case, index: ArrayLike, words: str) -> Case:
 def attended(case: Case, W: Float[np.ndarray, "*run d e"]) -> Selection:
     """The token of highest attention score in every row, the first of several."""
     return keeping(case, scores_at(case, W).argmax(-1))
+
+
+def margin_ratios(
+    W: Float[np.ndarray, "*batch d e"], solution: Solution
+) -> Float[np.ndarray, "*batch"]:
+    """``min_j (a_j^T W b_j / c_j) ||W*|| / ||W||``: at most 1, and 1 on solutions only.
+
+    NaN for a matrix of zeros.
+
+    Args:
+        W: Matrices.
+        solution: That of a single problem without equalities, in the norm that counts.
+    """
+    problem = solution.problem
+    least = (problem.margins(W) / problem.bounds).min(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return least * float(solution.value) / np.asarray(solution.geometry.norm(W))

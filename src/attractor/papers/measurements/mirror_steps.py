@@ -1,4 +1,4 @@
-"""Single steps of mirror descent: potentials, losses, gradients, and the next iterates."""
+"""Steps of mirror descent, and Bregman divergences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,33 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attractor.analysis import directional_bregman_divergence
 from attractor.attention import AttentionMatrix, get_loss, mean_loss, scaled_gradient
 from attractor.attention.rows import attention_rows
 from attractor.attention.scaled import magnitude
 from attractor.files.case import Case
-from attractor.geometry import Lp
+from attractor.geometry import Geometry, Lp
 from attractor.support.precision import double_precision
 from attractor.training import mirror_descent
+
+
+def divergences(
+    W: Float[np.ndarray, "trial *records d e"],
+    solutions: Float[np.ndarray, "trial d e"],
+    geometry: Geometry,
+) -> Float[np.ndarray, "trial *records"]:
+    """``D(W*/||W*||, W/||W||)`` of every trial's matrices from its solution.
+
+    Args:
+        W: Matrices; those that are zero measure NaN.
+        solutions: One for each trial; where it is not finite all measure NaN.
+        geometry: The norm whose potential it is, not always that of the solutions.
+    """
+    found = [
+        directional_bregman_divergence(one.reshape(-1, *one.shape[-2:]), solution, geometry)
+        for one, solution in zip(W, solutions, strict=True)
+    ]
+    return np.stack(found).reshape(W.shape[:-2])
 
 
 class LossAt(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attractor.files.case import Case
-from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.measurements.attended import margin_ratios
 
 _TURNS = np.linspace(0.0, 4.0, 401)
 

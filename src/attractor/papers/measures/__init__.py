@@ -13,14 +13,16 @@ if TYPE_CHECKING:
         attended_means as attended_means,
         gaussian_points as gaussian_points,
     )
-    from attractor.papers.large_prompt.regression_flows import (
+    from attractor.papers.large_prompt.regression import (
         balanced_head as balanced_head,
         off_balanced as off_balanced,
         time_to_rest as time_to_rest,
     )
-    from attractor.papers.measurements.at_rest import where_it_ends as where_it_ends
-    from attractor.papers.measurements.attended import attended as attended
+    from attractor.papers.measurements.attended import (
+        attended as attended,
+        margin_ratios as margin_ratios,
+    )
     from attractor.papers.measurements.directions import trained as trained
-    from attractor.papers.measurements.margin_ratios import margin_ratios as margin_ratios
+    from attractor.papers.measurements.paths import where_it_ends as where_it_ends
 
 import_on_first_use(__name__)

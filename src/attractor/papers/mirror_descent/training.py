@@ -14,8 +14,8 @@ from attractor.geometry import Frobenius, Lp
 from attractor.margin import Solution, check_local_optimality
 from attractor.margin.selection import Selection
 from attractor.papers.ledger.claim import once
-from attractor.papers.measurements.bregman import divergences
 from attractor.papers.measurements.directions import step_length
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.training import Trajectory, get_optimizer, mirror_descent, train
 
 EXPONENT = 1.75

@@ -10,10 +10,9 @@ from attractor.models import ClassificationData, Examples, TextTransformerConfig
 from attractor.models.datasets import planted_reviews
 from attractor.papers.figure import Request
 from attractor.papers.mirror_descent.classifiers import experiment as module
-from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
+from attractor.papers.mirror_descent.classifiers.experiment import CONTENDERS, Contender, Schedule
 from attractor.papers.mirror_descent.classifiers.styles import STYLES
-from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.text.task import TextTask
+from attractor.papers.mirror_descent.texts import TextTask
 
 SETTINGS = {"seeds": 2}
 

@@ -7,10 +7,8 @@ import xarray as xr
 
 from attractor.models import build_model
 from attractor.models.datasets import Images, image_files
-from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
-from attractor.papers.mirror_descent.classifiers.experiment import trained
-from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.images.task import image_task, images_of, small_digits
+from attractor.papers.mirror_descent.classifiers.experiment import CONTENDERS, Schedule, trained
+from attractor.papers.mirror_descent.images import image_task, images_of, small_digits
 
 SCHEDULE = Schedule(1, None, 3)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attractor.models import TextTransformerConfig, build_model
-from attractor.papers.mirror_descent.text.task import attended_words
+from attractor.papers.mirror_descent.texts import attended_words
 
 VOCABULARY, LENGTH = 12, 6
 CONFIG = TextTransformerConfig(

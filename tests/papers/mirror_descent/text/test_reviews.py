@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attractor.models.datasets import Reviews, SentimentWords, train_tokenizer
-from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.text import sizes as module
-from attractor.papers.mirror_descent.text.sizes import reviews_task, telling_words
+from attractor.papers.mirror_descent import texts as module
+from attractor.papers.mirror_descent.classifiers.experiment import Schedule
+from attractor.papers.mirror_descent.texts import reviews_task, telling_words
 
 pytest.importorskip("tokenizers")
 

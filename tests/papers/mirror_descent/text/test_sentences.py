@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.models.datasets import planted_reviews, train_tokenizer
-from attractor.papers.mirror_descent.text.sentences import (
+from attractor.papers.mirror_descent.texts import (
     SENTENCES,
     planted_sentences,
     tokenized_sentences,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attractor.papers.figure import Request
-from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
-from attractor.papers.mirror_descent.text import sizes as module
-from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.mirror_descent import texts as module
+from attractor.papers.mirror_descent.classifiers.experiment import CONTENDERS
+from attractor.papers.mirror_descent.texts import SIZES, task_of
 from attractor.support.errors import InvalidInputError
 
 from .test_reviews import NOUNS, WORDS

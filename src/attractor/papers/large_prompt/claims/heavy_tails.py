@@ -13,21 +13,19 @@ from attractor.papers.large_prompt.finite_prompts import (
     extrapolated_exponent,
     long_prompt_errors,
 )
-from attractor.papers.large_prompt.regression_data import (
-    correlated,
-    independent,
-    random_task,
-    unequal,
-)
-from attractor.papers.large_prompt.regression_hypotheses import (
+from attractor.papers.large_prompt.regression import (
     FEW_INPUTS,
     MODERATE,
     NARROW,
     NOISELESS,
     SAME_QUERIES,
     WIDE,
+    correlated,
     horizon,
+    independent,
+    random_task,
     rounding,
+    unequal,
 )
 from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase

@@ -9,9 +9,7 @@ from jaxtyping import Float
 
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
-from attractor.papers.large_prompt.regression_data import correlated, independent, unequal
-from attractor.papers.large_prompt.regression_flows import finite_flow, fixed_value_flow, limit_flow
-from attractor.papers.large_prompt.regression_hypotheses import (
+from attractor.papers.large_prompt.regression import (
     BALANCED,
     FOLLOWED,
     LONG_TRAINING,
@@ -22,6 +20,12 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SEVERAL_LENGTHS,
     SMALL_START,
     SOME_TOKENS,
+    correlated,
+    finite_flow,
+    fixed_value_flow,
+    independent,
+    limit_flow,
+    unequal,
     unqueried,
 )
 from attractor.prompts.files.regression import RegressionCase

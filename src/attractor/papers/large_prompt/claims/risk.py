@@ -13,9 +13,7 @@ from scipy.interpolate import make_interp_spline
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import REGRESSION_CLAIMS
 from attractor.papers.large_prompt.claims.heavy_tails import balanced_risk
-from attractor.papers.large_prompt.regression_data import correlated, independent, noisy, unequal
-from attractor.papers.large_prompt.regression_flows import finite_flow
-from attractor.papers.large_prompt.regression_hypotheses import (
+from attractor.papers.large_prompt.regression import (
     BALANCED,
     FOLLOWED,
     INDEPENDENT,
@@ -26,6 +24,11 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     SMALL_START,
     SOME_NOISE,
     SOME_TOKENS,
+    correlated,
+    finite_flow,
+    independent,
+    noisy,
+    unequal,
 )
 from attractor.papers.ledger.claim import once
 from attractor.prompts.files.regression import RegressionCase

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from attractor.papers.claim import Comparison, Measurement
 from attractor.papers.large_prompt.claims import IN_CONTEXT_CLAIMS, REGRESSION_CLAIMS
-from attractor.papers.large_prompt.in_context_data import FAMILIES, family
-from attractor.papers.large_prompt.in_context_hypotheses import (
+from attractor.papers.large_prompt.in_context import (
     COMPARED_LENGTHS,
+    FAMILIES,
     LIGHT_SIGMA,
     SETTLED,
     SHORT_QUERIES,
@@ -19,18 +19,10 @@ from attractor.papers.large_prompt.in_context_hypotheses import (
     SIGMA_GIVEN,
     SMOOTH_LOSS,
     TILTED_MOMENTS,
+    family,
     transfer,
 )
-from attractor.papers.large_prompt.regression_data import (
-    correlated,
-    independent,
-    noisy,
-    random_task,
-    small_input,
-    unequal,
-)
-from attractor.papers.large_prompt.regression_flows import gaps, limit_flow, off_balanced, path_of
-from attractor.papers.large_prompt.regression_hypotheses import (
+from attractor.papers.large_prompt.regression import (
     BALANCED,
     FIXED_TIME,
     FOLLOWED,
@@ -39,7 +31,17 @@ from attractor.papers.large_prompt.regression_hypotheses import (
     QUERIES_EVERYWHERE,
     SMALL_START,
     UNBALANCED,
+    correlated,
+    gaps,
+    independent,
+    limit_flow,
+    noisy,
+    off_balanced,
+    path_of,
+    random_task,
     rounding,
+    small_input,
+    unequal,
     unqueried,
 )
 from attractor.papers.ledger.claim import once

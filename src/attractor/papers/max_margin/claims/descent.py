@@ -53,7 +53,7 @@ from attractor.papers.measurements.directions import (
     until_converged,
 )
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.papers.transformers_as_svms.data import enclosed_token, tied_scores
 from attractor.results.paper import MAX_MARGIN
 from attractor.training import Trajectory
 

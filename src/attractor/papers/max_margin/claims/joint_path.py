@@ -17,15 +17,17 @@ from attractor.margin import (
     solve,
 )
 from attractor.papers.claim import Claims, Comparison, Measurement
-from attractor.papers.hypotheses import FEASIBLE, ONE_TOKEN_A_ROW, trains
-from attractor.papers.joint_hypotheses import (
+from attractor.papers.hypotheses import (
     ALL_LABELS_SUPPORT,
+    FEASIBLE,
     LABELS_SEPARABLE,
+    ONE_TOKEN_A_ROW,
     PURE_SELECTION,
     PURE_SELECTION_AT_MARGIN,
     SOME_LABEL_BEYOND,
     label_solution,
     supports,
+    trains,
 )
 from attractor.papers.ledger.claim import once
 from attractor.papers.max_margin.data import joint_training

@@ -31,7 +31,7 @@ from attractor.papers.measurements.attended import scores_at
 from attractor.papers.measurements.directions import step_length
 from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.papers.transformers_as_svms.data import enclosed_token, tied_scores
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import gradient_descent, train

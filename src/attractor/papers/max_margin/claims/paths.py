@@ -39,7 +39,7 @@ from attractor.papers.max_margin.data import one_sequence, random_prompt_data, t
 from attractor.papers.measurements.attended import choosing
 from attractor.papers.measurements.near_misses import drop_largest_multiplier, turned
 from attractor.papers.measurements.paths import distance_of_path, path
-from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
+from attractor.papers.transformers_as_svms.data import enclosed_token, tied_scores
 from attractor.results.paper import MAX_MARGIN
 from attractor.tokens import Tokens
 from attractor.training import Trajectory, local_path

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from attractor.geometry.vectors import cosines
 from attractor.margin.selection import Selection
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, by_size, stacked
-from attractor.papers.max_margin.data import one_sequence
-from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.papers.max_margin.data import EXACT, kernels, one_sequence, run
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory
 from attractor.results.paper import MAX_MARGIN

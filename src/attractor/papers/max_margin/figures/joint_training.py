@@ -18,8 +18,7 @@ from attractor.papers.figure import (
     by_size,
     stacked,
 )
-from attractor.papers.max_margin.data import joint_training
-from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.papers.max_margin.data import EXACT, joint_training, kernels, run
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import PAGE, panels_on_page
 from attractor.plots.design.roles import line_style

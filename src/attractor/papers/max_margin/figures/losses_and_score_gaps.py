@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from attractor.geometry.vectors import cosines
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.max_margin.data import two_scores
-from attractor.papers.max_margin.kernels import EXACT, kernels
+from attractor.papers.max_margin.data import EXACT, kernels, two_scores
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import PAGE
 from attractor.plots.design.roles import ordered_line_styles

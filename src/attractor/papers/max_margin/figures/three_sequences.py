@@ -17,8 +17,7 @@ from attractor.papers.figure import (
     by_size,
     stacked,
 )
-from attractor.papers.max_margin.data import three_sequences
-from attractor.papers.max_margin.kernels import EXACT, kernels, run
+from attractor.papers.max_margin.data import EXACT, kernels, run, three_sequences
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.design.roles import line_style
 from attractor.plots.plane import frame, optimal_token_handle, plane_tokens, ray, trajectory

@@ -24,8 +24,8 @@ from attractor.models import (
 )
 from attractor.models.datasets import Images
 from attractor.papers.figure import Figures, Readings, Request, at_least, at_most
-from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.images.task import COLORED, ImageTask, image_task, images_of
+from attractor.papers.mirror_descent.classifiers.experiment import Schedule
+from attractor.papers.mirror_descent.images import COLORED, ImageTask, image_task, images_of
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import PAGE
 from attractor.plots.design.pairs import panel_letters

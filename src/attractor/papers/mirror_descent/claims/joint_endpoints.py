@@ -18,7 +18,7 @@ from attractor.papers.hypotheses import trains
 from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.attended import keeping, scores_at
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.mirror_descent.claims.convergence import SEPARATED, one_token_away
 from attractor.papers.mirror_descent.claims.paths import label_solution, relaxed_solution

@@ -20,13 +20,19 @@ from attractor.margin import (
     solve,
 )
 from attractor.margin.selection import Selection
-from attractor.papers import joint_hypotheses
-from attractor.papers.breakers import better_mixture, labeled
+from attractor.papers import hypotheses
 from attractor.papers.claim import Claims, Comparison, Measurement
-from attractor.papers.hypotheses import ONE_TOKEN_A_ROW, UNIQUE_OPTIMUM, feasible, trains
+from attractor.papers.hypotheses import (
+    ONE_TOKEN_A_ROW,
+    UNIQUE_OPTIMUM,
+    better_mixture,
+    feasible,
+    labeled,
+    trains,
+)
 from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.data import joint_training
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.measurements.paths import RADII, path
 from attractor.papers.mirror_descent.claims._examples import another_norm, with_exponent
 from attractor.papers.mirror_descent.data import random_case, two_sequences
@@ -112,7 +118,7 @@ def _separable(case: Case) -> Check:
     return Check(False, f"the label problem is {solution.status}")
 
 
-LABELS_SEPARABLE = replace(joint_hypotheses.LABELS_SEPARABLE, check=_separable)
+LABELS_SEPARABLE = replace(hypotheses.LABELS_SEPARABLE, check=_separable)
 
 
 def _all_support(case: Case) -> Check:
@@ -121,7 +127,7 @@ def _all_support(case: Case) -> Check:
 
 
 ALL_LABELS_SUPPORT = replace(
-    joint_hypotheses.ALL_LABELS_SUPPORT,
+    hypotheses.ALL_LABELS_SUPPORT,
     statement="Every label stands at the margin of the label problem in the own norm.",
     check=_all_support,
 )
@@ -133,7 +139,7 @@ def _some_beyond(case: Case) -> Check:
 
 
 SOME_LABEL_BEYOND = replace(
-    joint_hypotheses.SOME_LABEL_BEYOND,
+    hypotheses.SOME_LABEL_BEYOND,
     statement="Not every label stands at the margin of the label problem in the own norm.",
     check=_some_beyond,
     breaker=lambda: _two_sequences([1, 0]),

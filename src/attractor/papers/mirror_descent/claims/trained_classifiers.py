@@ -14,7 +14,7 @@ from attractor.papers.figure import Request
 from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.ledger.claim import Assumption
 from attractor.papers.mirror_descent.classifiers.contest import Contest, Order, Quantity
-from attractor.papers.mirror_descent.classifiers.experiment import experiment
+from attractor.papers.mirror_descent.classifiers.experiment import MATRICES, experiment
 from attractor.papers.mirror_descent.classifiers.hypotheses import (
     curves_known,
     learned,
@@ -22,9 +22,8 @@ from attractor.papers.mirror_descent.classifiers.hypotheses import (
     rates_inside,
     results_of,
 )
-from attractor.papers.mirror_descent.classifiers.weights import MATRICES
 from attractor.papers.mirror_descent.figures.vision import VISION
-from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
+from attractor.papers.mirror_descent.texts import SIZES, task_of
 from attractor.results.paper import MIRROR_DESCENT
 
 CLAIMS = Claims(MIRROR_DESCENT, ClassifierCase)

@@ -1,7 +1,8 @@
-"""Which of two optimizers has more of something, seed by seed."""
+"""Two optimizers beside each other: what is compared, and how it is read."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +11,48 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
+from scipy.special import stdtrit
 
 from attractor.papers.claim import Measurement
+from attractor.papers.figure import Reading, at_least
 from attractor.papers.files.classifiers import ClassifierCase
-from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.support.errors import TrialStatus
+
+_BY_EXPONENT = ("p = 1.1", "p = 2", "p = 3")
+_LEVEL = 0.95
+
+
+def interval(values: Float[np.ndarray, "seed"]) -> tuple[float, float]:
+    """The mean over seeds, and half the width of its 95 % interval by Student's law."""
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return float(known.mean()) if len(known) else np.nan, np.nan
+    spread = known.std(ddof=1) / np.sqrt(len(known))
+    return float(known.mean()), float(stdtrit(len(known) - 1, (1 + _LEVEL) / 2) * spread)
+
+
+def falls_with_the_exponent(what: str, values: xr.DataArray) -> list[Reading]:
+    """Readings of a number that must be smaller with every larger p of mirror descent.
+
+    Args:
+        what: The number, in words that end before the name of an optimizer.
+        values: The number over ``optimizer``.
+    """
+    ordered = [name for name in _BY_EXPONENT if name in values["optimizer"]]
+    last = what.split()[-1]
+    return [
+        at_least(f"{what} {before} less that {last} {after}",
+                 values.sel(optimizer=before) - values.sel(optimizer=after), 0)
+        for before, after in itertools.pairwise(ordered)
+    ]  # fmt: skip
+
+
+def rates_inside_the_range(data: xr.Dataset) -> Reading:
+    """The reading that no learning rate chosen is at the edge of those tried."""
+    count = data["at_edge"].size
+    words = f"of {count} learning rates, those chosen inside the range tried"
+    return at_least(words, count - int(data["at_edge"].sum()), count)
+
 
 _ERRORS = 3
 """Standard errors above chance from which on a model has learned; chance gets there in 1 of 700."""

@@ -1,31 +1,162 @@
-"""Several optimizers on a task. Figures share what is trained, and it stays on disk."""
+"""Classifiers trained by several optimizers, and what is kept of them."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import optax
 import xarray as xr
+from jaxtyping import Float
 
+from attractor.analysis.sparsity import hoyer_sparsity
 from attractor.models import (
+    ClassificationData,
     ClassifierTrajectory,
     LearningRateSearch,
+    head_matrices,
     save_model,
     search_learning_rate,
     train_classifier,
 )
+from attractor.models.classifier_training import Augment, Prepare
+from attractor.models.transformers import Config, Model
 from attractor.papers.drawing import read_data
 from attractor.papers.figure import Request, stacked
-from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS, Contender
-from attractor.papers.mirror_descent.classifiers.task import ClassifierTask
 from attractor.support.storage import save_netcdf
 from attractor.support.threads import in_threads
+from attractor.training import mirror_descent
 from attractor.version import __version__
+
+
+class Contender(NamedTuple):
+    """An optimizer whose learning rate is to be found.
+
+    Attributes:
+        name: Its name in tables and figures.
+        make: Makes the optimizer of a learning rate.
+        guess: Where the search begins, for losses summed over a batch of 100.
+    """
+
+    name: str
+    make: Callable[[Any], optax.GradientTransformation]
+    guess: float
+
+
+def _mirror(p: float) -> Callable[[Any], optax.GradientTransformation]:
+    def make(learning_rate: Any) -> optax.GradientTransformation:
+        return mirror_descent(learning_rate, p=p, normalize=False)
+
+    return make
+
+
+def _momentum(learning_rate: Any) -> optax.GradientTransformation:
+    return optax.sgd(learning_rate, momentum=0.9)
+
+
+CONTENDERS = {
+    each.name: each
+    for each in (
+        Contender("p = 1.1", _mirror(1.1), 2e-3),
+        Contender("p = 2", _mirror(2.0), 3e-3),
+        Contender("p = 3", _mirror(3.0), 1e-3),
+        Contender("Adam", optax.adam, 3e-3),
+        Contender("AdamW", optax.adamw, 3e-3),
+        Contender("momentum", _momentum, 3e-4),
+        Contender("sign", optax.sign_sgd, 1e-3),
+        Contender("Muon", optax.contrib.muon, 3e-3),
+    )
+}
+"""By name. Gradient descent is mirror descent with p = 2."""
+
+
+MATRICES = ("queries", "keys", "values")
+_BINS = 60
+_REACH = 0.6
+"""The largest weight of the histograms; larger ones count in the last bin."""
+
+
+def measure_weights(model: Model) -> xr.Dataset:
+    """Hoyer's sparsity of queries, keys and values by block, and histograms of magnitudes."""
+    matrices = head_matrices(model)
+    whole = [matrices[name].reshape(model.config.blocks, -1) for name in MATRICES]
+    hoyer = [[hoyer_sparsity(block) for block in matrix] for matrix in whole]
+    return xr.Dataset(
+        {
+            "hoyer": (("matrix", "block"), hoyer),
+            "largest_weight": ("matrix", [float(np.abs(matrix).max()) for matrix in whole]),
+            "share_of_weights": (("matrix", "bin"), [_histogram(matrix) for matrix in whole]),
+        },
+        {
+            "matrix": list(MATRICES),
+            "block": np.arange(1, model.config.blocks + 1),
+            "bin": _REACH * np.arange(_BINS) / _BINS,
+        },
+    )
+
+
+def _histogram(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "bin"]:
+    """Shares of the magnitudes in bins of one width; the last has all larger ones."""
+    place = np.minimum((np.abs(weights) * (_BINS / _REACH)).astype(int), _BINS - 1)
+    return np.bincount(place.ravel(), minlength=_BINS) / weights.size
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Length of training, and tries of the search for a learning rate.
+
+    Attributes:
+        epochs: Most epochs of a run, and of each try of a learning rate: a shorter search would
+            favor rates that learn fast over those that learn much.
+        patience: Epochs without a better validation accuracy after which it ends.
+        tries: How many learning rates are tried, the same for every optimizer.
+        batch: Examples of a step; their losses are summed.
+        guesses: Where the search for the learning rate of an optimizer begins; for those that
+            are missing, where it usually does.
+    """
+
+    epochs: int
+    patience: int | None
+    tries: int
+    batch: int = 100
+    guesses: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierTask(abc.ABC):
+    """A task for classifiers.
+
+    Attributes:
+        data: The examples.
+        config: The model.
+        schedule: Length of training.
+        augment: What changes inputs at random in training; None for nothing.
+        prepare: What turns inputs into what the model reads; None for nothing.
+    """
+
+    data: ClassificationData
+    config: Config
+    schedule: Schedule
+    augment: Augment | None = None
+    prepare: Prepare | None = None
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """Everything that results depend on, by name."""
+        return dict(self.data.arrays)
+
+    @abc.abstractmethod
+    def measure(self, model: Any) -> xr.Dataset:
+        """Measures of a trained model beside its accuracy."""
+
 
 _TIE = 1e-4
 """Weight of the loss beside the accuracy in the search: less than one example counts."""

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from attractor.papers.mirror_descent.classifiers.readings import interval
+from attractor.papers.mirror_descent.classifiers.contest import interval
 from attractor.plots.design.look import COLORS
 from attractor.plots.design.pairs import shared_legend
 from attractor.plots.design.roles import DOTTED

@@ -13,7 +13,7 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, check_local_optimality, solve
 from attractor.margin.selection import Selection, optimal_tokens
 from attractor.papers.figure import Request
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, normal_weights, random_data_sets
 from attractor.papers.mirror_descent.figures._protocols import Protocol, trained
 from attractor.support.threads import in_threads

@@ -12,7 +12,7 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, label_problem, solve
 from attractor.margin.selection import Selection
 from attractor.papers.figure import Request
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, two_sequences
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import Protocol, trained

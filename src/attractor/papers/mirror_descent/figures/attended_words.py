@@ -13,11 +13,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
 from attractor.papers.figure import Figures, Readings, Request, at_least
-from attractor.papers.mirror_descent.classifiers.contest import learned_seeds
+from attractor.papers.mirror_descent.classifiers.contest import interval, learned_seeds
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.readings import interval
 from attractor.papers.mirror_descent.classifiers.styles import in_words
-from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
+from attractor.papers.mirror_descent.texts import SIZES, TAKES, task_of
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import COLORS, PAGE
 from attractor.results.paper import MIRROR_DESCENT

@@ -15,7 +15,7 @@ from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.selection import optimal_tokens
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
-from attractor.papers.measurements.bregman import divergences
+from attractor.papers.measurements.mirror_steps import divergences
 from attractor.papers.mirror_descent.data import EXPONENTS, STEPS, random_data_sets
 from attractor.papers.mirror_descent.figures import _protocols
 from attractor.papers.mirror_descent.figures._protocols import STOPPED, legend_of_exponents, trained

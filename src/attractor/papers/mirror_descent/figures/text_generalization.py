@@ -5,11 +5,11 @@ from __future__ import annotations
 import xarray as xr
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request
-from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.readings import (
+from attractor.papers.mirror_descent.classifiers.contest import (
     falls_with_the_exponent,
     rates_inside_the_range,
 )
+from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.styles import (
     by_model,
     by_optimizer,
@@ -19,7 +19,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     rates_in_words,
     rates_panel,
 )
-from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
+from attractor.papers.mirror_descent.texts import SIZES, TAKES, task_of
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import PAGE
 from attractor.plots.design.pairs import panel_letters

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from attractor.papers.figure import Figures, Readings, Request, at_least
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
 from attractor.papers.mirror_descent.classifiers.styles import by_optimizer, in_words
-from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
+from attractor.papers.mirror_descent.texts import SIZES, TAKES, task_of
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import COLORS, PAGE
 from attractor.plots.design.pairs import panel_letters, shared_legend

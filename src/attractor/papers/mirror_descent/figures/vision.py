@@ -6,8 +6,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request, at_least
-from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.readings import rates_inside_the_range
+from attractor.papers.mirror_descent.classifiers.contest import rates_inside_the_range
+from attractor.papers.mirror_descent.classifiers.experiment import Schedule, experiment
 from attractor.papers.mirror_descent.classifiers.styles import (
     by_optimizer,
     epochs_panel,
@@ -17,8 +17,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     rates_panel,
     weights_panel,
 )
-from attractor.papers.mirror_descent.classifiers.task import Schedule
-from attractor.papers.mirror_descent.images.task import image_task, images_of
+from attractor.papers.mirror_descent.images import image_task, images_of
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.design.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT

@@ -6,8 +6,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Figures, Readings, Request
+from attractor.papers.mirror_descent.classifiers.contest import falls_with_the_exponent
 from attractor.papers.mirror_descent.classifiers.experiment import experiment
-from attractor.papers.mirror_descent.classifiers.readings import falls_with_the_exponent
 from attractor.papers.mirror_descent.classifiers.styles import (
     HISTOGRAMS,
     by_optimizer,
@@ -15,7 +15,7 @@ from attractor.papers.mirror_descent.classifiers.styles import (
     legend_of_optimizers,
     weights_panel,
 )
-from attractor.papers.mirror_descent.text.sizes import SIZES, TAKES, task_of
+from attractor.papers.mirror_descent.texts import SIZES, TAKES, task_of
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.design.pairs import panel_letters
 from attractor.results.paper import MIRROR_DESCENT

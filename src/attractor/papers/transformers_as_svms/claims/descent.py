@@ -38,14 +38,13 @@ from attractor.papers.measurements.directions import (
     trained,
     until_converged,
 )
-from attractor.papers.measurements.gradients import descent_directions
-from attractor.papers.measurements.loss_gradients import loss_gradients
+from attractor.papers.measurements.gradients import descent_directions, loss_gradients
 from attractor.papers.measurements.separating_starts import (
     faint_length,
     separates,
     separating_starts,
 )
-from attractor.papers.transformers_as_svms.random_data import (
+from attractor.papers.transformers_as_svms.data import (
     SMALL,
     equal_other_scores,
     random_unit_tokens,

@@ -10,9 +10,9 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims.paths import CONTRAST_OF_PATHS
-from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.measurements.attended import margin_ratios
 from attractor.papers.measurements.paths import end_of_path, path
-from attractor.papers.transformers_as_svms.random_data import (
+from attractor.papers.transformers_as_svms.data import (
     SMALL,
     enclosed_token,
     random_unit_tokens,

@@ -16,8 +16,10 @@ from attractor.papers.hypotheses import ONE_ROW, SCORES_DIFFER, UNIQUE_OPTIMUM, 
 from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.max_margin.claims.objective import one_second_best
 from attractor.papers.measurements.directions import random_starts, trained
-from attractor.papers.transformers_as_svms.random_data import random_unit_tokens
-from attractor.papers.transformers_as_svms.several_tokens_data import relu_data_of_positive_labels
+from attractor.papers.transformers_as_svms.data import (
+    random_unit_tokens,
+    relu_data_of_positive_labels,
+)
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 

@@ -12,14 +12,13 @@ from attractor.margin import Decomposition, MarginProblem, Solution, decompose
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import FEASIBLE, SCORES_DIFFER, SEVERAL_ROWS, trains
 from attractor.papers.ledger.claim import Assumption, Check, once
-from attractor.papers.measurements.attended import attended
+from attractor.papers.measurements.attended import attended, margin_ratios
 from attractor.papers.measurements.directions import NORMALIZED, trained
-from attractor.papers.measurements.loss_gradients import flow
-from attractor.papers.measurements.margin_ratios import margin_ratios
+from attractor.papers.measurements.gradients import flow
 from attractor.papers.measurements.near_misses import drop_largest_multiplier
 from attractor.papers.transformers_as_svms.claims.heads import CONCAVE_HEAD
+from attractor.papers.transformers_as_svms.data import SMALL, random_unit_tokens
 from attractor.papers.transformers_as_svms.first_order import ranks_when_stopped
-from attractor.papers.transformers_as_svms.random_data import SMALL, random_unit_tokens
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.tokens import Tokens
 

@@ -16,11 +16,11 @@ from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import UNIQUE_OPTIMUM, trains
 from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.claims.objective import one_second_best
-from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.random_data import (
+from attractor.papers.transformers_as_svms.data import (
     first_token_queries,
     random_unit_tokens,
 )
+from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.support.errors import DuplicateTokensWarning, InvalidInputError

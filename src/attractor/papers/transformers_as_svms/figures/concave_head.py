@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most, by_size
+from attractor.papers.transformers_as_svms.data import orthonormal_tokens
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.parts import compared_with_parts
-from attractor.papers.transformers_as_svms.parts_drawing import LABELS, STYLES
-from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens
+from attractor.papers.transformers_as_svms.parts import LABELS, STYLES, compared_with_parts
 from attractor.papers.transformers_as_svms.side_by_side import uniform_starts
 from attractor.plots.design.look import panels_on_page
 from attractor.plots.design.pairs import panel_letters, shared_legend

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure, SubFigure
 
 from attractor.attention import ReLUHead
 from attractor.papers.figure import Artifact, Figures, Readings, Request, at_least, at_most
+from attractor.papers.transformers_as_svms.data import relu_data_sets
 from attractor.papers.transformers_as_svms.descent import descent
-from attractor.papers.transformers_as_svms.parts import compared_with_parts
-from attractor.papers.transformers_as_svms.parts_drawing import (
+from attractor.papers.transformers_as_svms.parts import (
+    compared_with_parts,
     error_curves,
     outcome_bars,
     outcome_scatter,
 )
-from attractor.papers.transformers_as_svms.several_tokens_data import relu_data_sets
 from attractor.papers.transformers_as_svms.side_by_side import (
     DataSets,
     train_side_by_side,

@@ -26,8 +26,11 @@ from attractor.models.datasets import (
     resize_images,
     split_images,
 )
-from attractor.papers.mirror_descent.classifiers.task import ClassifierTask, Schedule
-from attractor.papers.mirror_descent.classifiers.weights import measure_weights
+from attractor.papers.mirror_descent.classifiers.experiment import (
+    ClassifierTask,
+    Schedule,
+    measure_weights,
+)
 
 _LEVELS = 16
 """The largest value of a pixel of scikit-learn's digits."""

@@ -1,1 +1,0 @@
-"""Image classifiers: handwritten digits for a vision transformer."""
