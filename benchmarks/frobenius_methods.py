@@ -48,7 +48,7 @@ def serve_methods() -> None:
 def by_pivoting(scaled) -> tuple[np.ndarray, np.ndarray]:
     """The batched method of the library, in blocks as small as it uses."""
     import attractor as at
-    from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
+    from attractor.margin.frobenius.active_sets import solve_by_block_pivoting
     from attractor.margin.methods import Task
 
     W = np.full((INSTANCES, DIMENSION, DIMENSION), np.nan)

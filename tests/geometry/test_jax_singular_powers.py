@@ -6,8 +6,11 @@ import pytest
 
 from attractor.geometry import Schatten, Spectral
 from attractor.geometry.decompositions import singular_power
-from attractor.geometry.jax_decompositions import sum_of_powers
-from attractor.geometry.jax_singular_powers import singular_power as together, sum_of_cubes
+from attractor.geometry.jax_decompositions import (
+    cubes_together as sum_of_cubes,
+    powers_together as together,
+    sum_of_powers,
+)
 from attractor.support.precision import double_precision
 
 _CUT = 15 * 2.0**-52

@@ -16,9 +16,8 @@ from attractor.margin.algorithms import solve_in_frobenius
 from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.certificates.certificate_file import contents
 from attractor.margin.ill_conditioned import methods
-from attractor.margin.ill_conditioned.centering import centered
+from attractor.margin.ill_conditioned.central_path import PowerGraph, ThresholdGraph, centered
 from attractor.margin.ill_conditioned.constraints import Constraints
-from attractor.margin.ill_conditioned.graph import PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 from attractor.margin.methods import Task

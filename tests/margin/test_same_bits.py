@@ -12,7 +12,7 @@ from attractor.margin.batching.batches import inner_products, powers
 from attractor.margin.batching.reduction import reduce_to_spans
 from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.certificates.correction import meet_constraints
-from attractor.margin.frobenius.block_pivoting import pivot
+from attractor.margin.frobenius.active_sets import pivot
 from attractor.support.threads import use_threads
 from fuzzing.margin_families import ALIKE, FAMILIES, make
 

@@ -14,11 +14,11 @@ from attractor.geometry import Frobenius, Lp
 from attractor.margin import MarginProblem, solve
 from attractor.margin.algorithms import solve_in_frobenius
 from attractor.margin.batching.scaling import ScaledConstraints
-from attractor.margin.frobenius import exact_active_set
-from attractor.margin.frobenius.exact_active_set import solve_exactly
+from attractor.margin.frobenius import active_sets
+from attractor.margin.frobenius.active_sets import solve_exactly
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
-from attractor.margin.linear import exact_simplex
-from attractor.margin.linear.exact_simplex import solve_by_exact_simplex
+from attractor.margin.linear import simplex
+from attractor.margin.linear.simplex import solve_by_exact_simplex
 from attractor.margin.methods import Task
 from attractor.support.errors import Status
 
@@ -118,7 +118,7 @@ def test_equalities_that_contradict_each_other_do_so_exactly():
 
 @exact
 def test_what_exact_methods_do_not_answer_harms_no_other(geometry, monkeypatch):
-    module = exact_active_set if geometry == Frobenius() else exact_simplex
+    module = active_sets if geometry == Frobenius() else simplex
     alone = solve_exactly if geometry == Frobenius() else solve_by_exact_simplex
     solve_one, calls = module._solve, []
 

@@ -11,7 +11,7 @@ from margin_examples import (
 
 from attractor.geometry import Frobenius
 from attractor.margin import MarginProblem, solve
-from attractor.margin.frobenius import block_pivoting, exact_active_set, least_distance
+from attractor.margin.frobenius import active_sets, least_distance
 from attractor.support.errors import InvalidInputError, Status
 
 seeds = st.integers(0, 2**20)
@@ -277,14 +277,14 @@ def test_a_method_that_fails_stops_its_instance_alone(monkeypatch):
     def fail(*arguments):
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr(block_pivoting, "pivot", fail)
+    monkeypatch.setattr(active_sets, "pivot", fail)
     monkeypatch.setattr(least_distance, "_solve", fail_on_second)
     solution = solve(random_problem(2, 2, 3, 4))
     assert solution.status[0] is Status.OPTIMAL
     # Alone in the last batch, the second is the first of it, and is solved there.
     assert solution.status[1] is Status.OPTIMAL
     monkeypatch.setattr(least_distance, "_solve", fail)
-    monkeypatch.setattr(exact_active_set, "_solve", fail)
+    monkeypatch.setattr(active_sets, "_solve", fail)
     solution = solve(random_problem(2, 2, 3, 4))
     assert (solution.status == Status.STOPPED_EARLY).all()
     assert np.isnan(solution.W).all()

@@ -410,5 +410,5 @@ def test_a_decomposition_that_does_not_converge_is_taken_by_another_method(monke
         return usual(rows, *arguments, **options)
 
     solution = solve(problem[0], Spectral())
-    monkeypatch.setattr("attractor.margin.faces.optimal_set.np.linalg.svd", svd)
+    monkeypatch.setattr("attractor.margin.faces.uniqueness.np.linalg.svd", svd)
     assert str(solution.uniqueness) == expected and failed

@@ -5,7 +5,7 @@ import pytest
 
 import attractor as at
 from attractor.files import load
-from attractor.files.scores import tokens_from_scores
+from attractor.files.columns import tokens_from_scores
 from attractor.heads import Captured
 from attractor.models import Examples
 from attractor.prompts import measures, row_concentration

@@ -13,9 +13,8 @@ from jaxtyping import Float
 
 from attractor.attention import get_parameterization
 from attractor.attention.readout import LinearReadout
+from attractor.files.columns import read_selection, scores_of, selection_array, tokens_from_scores
 from attractor.files.contents import ArrayFile, Layout, check_known
-from attractor.files.scores import scores_of, tokens_from_scores
-from attractor.files.selections import read_selection, selection_array
 from attractor.margin.selection import Selection
 from attractor.support.checks import check_count, check_kinds, check_text, shown
 from attractor.support.errors import InvalidInputError

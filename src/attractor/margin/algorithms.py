@@ -18,16 +18,14 @@ from attractor.geometry import (
     Spectral,
 )
 from attractor.margin.blocks.methods import solve_by_blocks
-from attractor.margin.frobenius.block_pivoting import solve_by_block_pivoting
-from attractor.margin.frobenius.exact_active_set import solve_exactly
+from attractor.margin.frobenius.active_sets import solve_by_block_pivoting, solve_exactly
 from attractor.margin.frobenius.least_distance import solve_by_active_set, solve_by_least_distance
 from attractor.margin.ill_conditioned.methods import solve_ill_conditioned
-from attractor.margin.linear.exact_simplex import solve_by_exact_simplex
 from attractor.margin.linear.methods import (
     solve_by_conservative_linear_programming,
     solve_by_linear_programming,
 )
-from attractor.margin.linear.simplex import solve_by_simplex
+from attractor.margin.linear.simplex import solve_by_exact_simplex, solve_by_simplex
 from attractor.margin.methods import (
     Candidates,
     Method,

@@ -23,9 +23,16 @@ from attractor.geometry import Frobenius, Lp, Schatten
 from attractor.margin.batching import extended
 from attractor.margin.batching.reduction import reduce_to_spans
 from attractor.margin.certificates.certificate import certify_scaled
-from attractor.margin.ill_conditioned.centering import centered, longest_step, times
+from attractor.margin.ill_conditioned.central_path import (
+    Graph,
+    Point,
+    PowerGraph,
+    ThresholdGraph,
+    centered,
+    longest_step,
+    times,
+)
 from attractor.margin.ill_conditioned.constraints import Constraints
-from attractor.margin.ill_conditioned.graph import Graph, Point, PowerGraph, ThresholdGraph
 from attractor.margin.ill_conditioned.orthogonal_factor import OrthogonalFactor
 from attractor.margin.ill_conditioned.rounding import exact_rows, round_together
 from attractor.margin.methods import Candidates, Task, attempt, methods_for

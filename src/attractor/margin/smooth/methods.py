@@ -1,14 +1,10 @@
-"""Margin problems in the l_p norms of entries and singular values, for 1 < p < inf but p = 2.
-
-Slacks ``s_j = a_j^T W b_j - c_j`` and multipliers are moved together toward
-``s_j lambda_j = mu``, and mu toward zero: a predictor, the corrector of Mehrotra (1992) with the
-same matrix, and a step that is halved until the residuals of what is not linear are in
-proportion to mu. Exponents far from two are approached step by step.
-"""
+"""Methods for smooth norms: Newton steps on the variables of the dual."""
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -20,13 +16,154 @@ from attractor.margin.batching.reduction import reduce_to_spans
 from attractor.margin.batching.scaling import ScaledConstraints
 from attractor.margin.certificates.correction import meet_constraints
 from attractor.margin.methods import Candidates, Task
-from attractor.margin.smooth.newton_variables import (
-    Evaluation,
-    MatrixAndMultipliers,
-    MultipliersAlone,
-    Variables,
+from attractor.margin.smooth.norm_expansions import (
+    EntrywiseExpansions,
+    Expansion,
+    SingularValueExpansions,
+    kept_curvature,
 )
-from attractor.margin.smooth.norm_expansions import EntrywiseExpansions, SingularValueExpansions
+
+_LEAST_CURVATURE = 1e-8
+
+_Matrices = Float[np.ndarray, "k d e"]
+_Vectors = Float[np.ndarray, "k m"]
+_Exponents = Float[np.ndarray, "k 1 1"]
+_Residuals = Float[np.ndarray, "k"]
+_System = tuple[Float[np.ndarray, "k m m"], _Vectors]
+
+
+@runtime_checkable
+class Expansions(Protocol):
+    """Expansions of norms of one kind, for the constraints of a batch."""
+
+    def choose(self, index: Any) -> Expansions:
+        """Chooses instances."""
+        ...
+
+    def at(self, Z: _Matrices, exponent: _Exponents) -> Expansion:
+        """The expansion at Z of the norm with such an exponent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation(Batch):
+    """The margins, the residual of stationarity and the expansion of the norm at an iterate.
+
+    Attributes:
+        W: The matrices.
+        margins: ``a_j^T W b_j``.
+        strain: ``M`` less the gradient of ``||W||^2 / 2``.
+        exponent: Of the smooth norm.
+        expansion: Of the smooth norm.
+    """
+
+    W: _Matrices
+    margins: _Vectors
+    strain: _Matrices
+    exponent: _Exponents
+    expansion: Expansion
+
+
+@dataclass(frozen=True)
+class Variables(Batch, abc.ABC):
+    """The linear algebra of one choice of variables.
+
+    Attributes:
+        scaled: The constraints.
+        expansions: Of the norm that is smooth.
+    """
+
+    scaled: ScaledConstraints
+    expansions: Expansions
+
+    @abc.abstractmethod
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
+        """Evaluates the margins and the expansion at an iterate."""
+
+    @abc.abstractmethod
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
+        """Change of the margins by a Newton step: a matrix times that of multipliers, plus more."""
+
+    @abc.abstractmethod
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
+        """The step of W that goes with a change of the multipliers."""
+
+
+@dataclass(frozen=True)
+class MultipliersAlone(Variables):
+    """For p < 2: W is the gradient of half the squared dual norm."""
+
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
+        """The W that the multipliers make, whatever W was."""
+        expansion = self.expansions.at(self.scaled.combine(multipliers), exponent)
+        W = expansion.gradient
+        return Evaluation(W, self.scaled.margins(W), np.zeros_like(W), exponent, expansion)
+
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
+        """The Hessian of ``||M||_q^2 / 2`` in the multipliers."""
+        expansion = evaluation.expansion
+        matrix = expansion.frame.gram(_curvature(evaluation, residual))
+        normal = evaluation.margins / expansion.norm[:, 0]
+        matrix -= (evaluation.exponent - 2) * normal[:, :, None] * normal[:, None]
+        return matrix, np.zeros_like(normal)
+
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
+        """Zero: W follows from the multipliers."""
+        return np.zeros_like(evaluation.W)
+
+
+@dataclass(frozen=True)
+class MatrixAndMultipliers(Variables):
+    """For p > 2: W is varied too, by the inverse of the Hessian of half its squared norm."""
+
+    def evaluate(self, multipliers: _Vectors, W: _Matrices, exponent: _Exponents) -> Evaluation:
+        """Evaluates at W and the multipliers."""
+        expansion = self.expansions.at(W, exponent)
+        strain = self.scaled.combine(multipliers) - expansion.gradient
+        return Evaluation(W, self.scaled.margins(W), strain, exponent, expansion)
+
+    def system(self, evaluation: Evaluation, residual: _Residuals) -> _System:
+        """The inverse Hessian of ``||W||_p^2 / 2`` between the constraints."""
+        inverse, along, factor = _inverse(evaluation, residual)
+        frame = evaluation.expansion.frame
+        matrix = frame.gram(inverse)
+        normal = self.scaled.margins(frame.leave(along))
+        matrix += (factor[:, 0] * normal)[:, :, None] * normal[:, None]
+        return matrix, self.scaled.margins(
+            _solve_for_direction(evaluation, residual, evaluation.strain)
+        )
+
+    def step(self, evaluation: Evaluation, residual: _Residuals, change: _Vectors) -> _Matrices:
+        """The step that takes the strain away, to first order."""
+        return _solve_for_direction(
+            evaluation, residual, self.scaled.combine(change) + evaluation.strain
+        )
+
+
+def _inverse(
+    evaluation: Evaluation, residual: _Residuals
+) -> tuple[np.ndarray, np.ndarray, _Exponents]:
+    """D, u and f of the inverse Hessian ``diag(D) + f u u^T`` in the frame."""
+    expansion, excess = evaluation.expansion, evaluation.exponent - 2
+    inverse = 1 / _curvature(evaluation, residual)
+    along = inverse * expansion.normal
+    share = (along * expansion.normal).sum((-1, -2), keepdims=True)
+    return inverse, along, excess / (1 - excess * share)
+
+
+def _curvature(evaluation: Evaluation, residual: _Residuals) -> _Matrices:
+    residual = residual[:, None, None]
+    return kept_curvature(evaluation.expansion, evaluation.exponent, residual, _LEAST_CURVATURE)
+
+
+def _solve_for_direction(evaluation: Evaluation, residual: _Residuals, G: _Matrices) -> _Matrices:
+    """The inverse Hessian at a matrix."""
+    inverse, along, factor = _inverse(evaluation, residual)
+    frame = evaluation.expansion.frame
+    inside = frame.enter(G)
+    projection = (along * inside).sum((-1, -2), keepdims=True)
+    return frame.leave(inverse * inside + factor * projection * along)
+
 
 _BLOCK_ENTRIES = 2**20
 """Entries of the constraints, written out as matrices, of the instances iterated at a time."""

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import ModuleType
 
-from attractor.results.provenance import html, json_key, netcdf, png, svg
+from attractor.results.provenance.formats import FORMATS, Format
 from attractor.results.provenance.record import Provenance
 from attractor.support.checks import check_kinds, check_path, shown
 from attractor.support.containers import parsing
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.support.storage import atomic_file, existing_file
 
-_FORMATS: dict[str, ModuleType] = {
-    ".nc": netcdf,
-    ".png": png,
-    ".svg": svg,
-    ".json": json_key,
-    ".html": html,
-}
-"""The module for each ending. ``insert(file, text)`` returns the content of the file with a text in
-place of one already there, and nothing else changed that it says; ``read(file)`` returns the text,
-or None. Both raise anything if the file is damaged or not of its kind."""
-
-SUFFIXES = tuple(_FORMATS)
+SUFFIXES = tuple(FORMATS)
 """The endings of files that can hold a provenance."""
 
 
@@ -73,7 +61,7 @@ def embed_all(folder: str | os.PathLike[str], provenance: Provenance) -> None:
             "folder", f"{shown(str(folder))} is no folder", "Give that of a result"
         )
     for file in sorted(folder.iterdir()):
-        if file.suffix.lower() in _FORMATS:
+        if file.suffix.lower() in FORMATS:
             embed(file, provenance)
 
 
@@ -103,15 +91,15 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         raise FileFormatError(f"{file}: {error}") from None
 
 
-def _find(path: str | os.PathLike[str]) -> tuple[Path, ModuleType]:
+def _find(path: str | os.PathLike[str]) -> tuple[Path, Format]:
     file = existing_file(path)
-    if file.suffix.lower() not in _FORMATS:
+    if file.suffix.lower() not in FORMATS:
         raise InvalidInputError(
             "file",
             f"{file.name} is of a kind that holds no provenance",
             f"Give a file that ends in {', '.join(SUFFIXES)}",
         )
-    return file, _FORMATS[file.suffix.lower()]
+    return file, FORMATS[file.suffix.lower()]
 
 
 def _kind(file: Path) -> str:

@@ -8,8 +8,7 @@ from attractor.support.storage.atomic import (
     save_netcdf,
     write_file,
 )
-from attractor.support.storage.kept import kept_beside
-from attractor.support.storage.owned import owned_folder
+from attractor.support.storage.kept import kept_beside, owned_folder
 from attractor.support.storage.paths import (
     Input,
     OutputFile,
