@@ -19,11 +19,7 @@ if TYPE_CHECKING:
         support_space as support_space,
     )
     from attractor.corpora.linear.contexts import EmbeddedContexts as EmbeddedContexts
-    from attractor.corpora.linear.generators import (
-        PlanarContexts as PlanarContexts,
-        planar_contexts as planar_contexts,
-        random_contexts as random_contexts,
-    )
+    from attractor.corpora.linear.generators import random_contexts as random_contexts
     from attractor.corpora.linear.measures import measure_linear as measure_linear
     from attractor.corpora.linear.path import (
         linear_regularization_path as linear_regularization_path,

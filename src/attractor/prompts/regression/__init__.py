@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         LinearOptimum as LinearOptimum,
         linear_attention_optimum as linear_attention_optimum,
         linear_attention_risk as linear_attention_risk,
-        linear_attention_test_error as linear_attention_test_error,
     )
     from attractor.prompts.regression.risks.ridge import (
         RidgeRisk as RidgeRisk,
