@@ -102,12 +102,12 @@ def linear_attention_optimum(task: RegressionTask, length: float) -> LinearOptim
     return LinearOptimum(product, risk)
 
 
-def check_length(length: float, argument: str = "length") -> None:
+def check_length(length: float) -> None:
     """Refuses a length that is neither a number of tokens, up to 1e60, nor infinity."""
     number = as_number(length)
     if not (1 <= number <= LARGEST_LENGTH or number == math.inf):
         raise InvalidInputError(
-            argument,
+            "length",
             f"it is {shown(length)}",
             f"Give the number of tokens of a prompt, from 1 to {LARGEST_LENGTH:g}, or math.inf",
         )
