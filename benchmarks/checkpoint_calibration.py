@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 import attractor as at
 from attractor.heads import Captured, Projections
 from attractor.heads.audit.margin_solution import problem_of
-from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.heads.captured.rows import trained_factors
 from attractor.support.progress import progress_bar
 
 DRAWS, ALPHA = 19, 0.05

@@ -15,7 +15,7 @@ import numpy as np
 
 from attractor.heads import Captured, CapturedLayer, load_captured
 from attractor.heads.audit.margin_solution import NORMS, problem_of, solved
-from attractor.heads.captured.trained_matrix import trained_matrix
+from attractor.heads.captured.rows import trained_matrix
 from attractor.support.blas import single_blas_thread
 
 ROWS, HEADS, TOKENS, WIDTHS = (744, 3100, 6200), 5, 32, (32, 64)

@@ -96,7 +96,7 @@ def generators() -> list[Callable[[], object]]:
     import jax.numpy as jnp
     import numpy as np
 
-    from attractor.prompts.regression.drawing import token_normals
+    from attractor.prompts.regression.batches import token_normals
     from attractor.support.precision import double_precision
 
     numbers = np.random.Generator(np.random.SFC64(0))

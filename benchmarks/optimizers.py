@@ -16,7 +16,7 @@ NEEDED: dict[str, dict[str, Any]] = {"steepest descent": {"geometry": "l_3"}}
 """Settings of those that have no default for them."""
 FACTORS = frozenset({"composed spectral descent"})
 """Those that train keys and queries, and no W."""
-FURTHER = ("muon:method=exact", "md-1.75", "md-2", "md-3")
+FURTHER = ("muon:method=exact", "md:p=1.75", "md:p=2", "md:p=3")
 """Optimizers of which one more kind is timed."""
 REFERENCE = "normalized gradient descent"
 

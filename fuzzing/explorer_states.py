@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from attractor.explorer import check_state, scene_named, scene_names, state_of
-from attractor.explorer.page import script
+from attractor.explorer.explorer import script
 from attractor.support.errors import InvalidInputError
 from fuzzing.mutations import VALUES, every_place
 
@@ -139,7 +139,7 @@ def bases() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         warnings.simplefilter("ignore")
         tokens, head = at.datasets.unit_tokens(2, 3, 5, seeds=[2])
         found.append(state_of(tokens, head, parameterization="p", steps=60))
-        found.append(state_of(tokens, head, "spectral_descent", steps=60))
+        found.append(state_of(tokens, head, "spectral descent", steps=60))
     return found, list(_large())
 
 

@@ -49,7 +49,7 @@ def read_here(name: str, file: Path, originals: Path) -> tuple[int, str]:
     """The exit code of reading a file in this process, and what went wrong otherwise."""
     from typer.testing import CliRunner
 
-    from attractor.cli import app
+    from attractor.cli.application import app
     from attractor.support.errors import AttractorError
 
     kind = KINDS[name]

@@ -245,7 +245,7 @@ def make_originals(folder: Path, *, trained: bool = True) -> None:
 def _run(*words: Any) -> None:
     from typer.testing import CliRunner
 
-    from attractor.cli import app
+    from attractor.cli.application import app
 
     done = CliRunner().invoke(app, [str(word) for word in words])
     if done.exit_code:

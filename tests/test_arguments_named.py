@@ -33,7 +33,7 @@ def test_every_optimizer_refuses_what_is_no_learning_rate(entry, rate):
     further = {"p": 2.0, "geometry": at.Frobenius()}
     settings = {name: value for name, value in further.items() if name in entry.settings}
     with pytest.raises(InvalidInputError, match=r"^learning_rate: "):
-        entry.factory(rate, **settings)
+        entry.maker(rate, **settings)
 
 
 @pytest.mark.parametrize(

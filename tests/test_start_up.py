@@ -35,6 +35,25 @@ for geometry in (at.Frobenius(), at.Lp(1.5), at.Lp(1), at.Nuclear()):
         str(solution), solution.rank, solution.norm
         solution.save_certificate("certificate.json")
 """
+COMMAND = """
+import numpy as np
+from attractor.cli.application import app
+
+rng = np.random.default_rng(0)
+rows = {"keys": rng.normal(size=(3, 3, 4)), "queries": rng.normal(size=(3, 4))}
+head = {"labels": np.array([1, -1, 1]), "head": rng.normal(size=4)}
+np.savez("head.npz", **rows, **head)
+np.savez("scores.npz", **rows, scores=rng.normal(size=(3, 3)))
+np.savez("factors.npz", **rows, **head, parameterization="KQ")
+np.savez("prompt.npz", keys=rows["keys"], **head, parameterization="p", initial=np.zeros(4))
+np.savez("sets.npz", **{name: np.stack([value] * 2) for name, value in (rows | head).items()})
+entries = "max(frobenius[0:2, 0:4], l_1[2:4, 0:4])"
+for norm in ("frobenius", "l_1.5", "l_1", "l_inf", "schatten_3", "nuclear", "spectral", entries):
+    app(["solve", "head.npz", "--norm", norm, "--quiet"], standalone_mode=False)
+for file in ("scores.npz", "factors.npz", "prompt.npz", "sets.npz"):
+    app(["solve", file, "--json"], standalone_mode=False)
+app(["solve", "head.npz", "--certificate", "W.json", "--selection", "0,1,2"], standalone_mode=False)
+"""
 HEADS = """
 import numpy as np
 import attractor as at
@@ -81,6 +100,7 @@ def test_attractor_itself_loads_nothing(code):
         "from attractor.margin import selection",
         "from attractor import margin",
         "import attractor as at; at.Tokens, at.solve, at.MarginProblem, at.Frobenius, at.Selection",
+        "import attractor as at; at.KeyQuery(2), at.Joint(at.MultiHead('p', 3))",
         "import attractor as at; at.optimal_tokens, at.solve_factorized, at.decompose, at.Status",
     ],
 )
@@ -98,6 +118,13 @@ def test_a_name_loads_its_own_package_alone():
 @pytest.mark.processes
 def test_margin_problems_are_solved_without_jax(tmp_path):
     assert not loaded_by(SOLVE, tmp_path) & {"jax", "equinox", "optax", "xarray", "pandas"}
+
+
+@pytest.mark.processes
+def test_the_command_solve_loads_no_jax(tmp_path):
+    loaded = loaded_by(COMMAND, tmp_path)
+    assert (tmp_path / "W.json").exists()
+    assert not loaded & {"jax", "equinox", "optax", "diffrax", "xarray", "pandas"}
 
 
 @pytest.mark.processes

@@ -28,7 +28,7 @@ SOURCES = ("src", "packs", "tests", "tools", "fuzzing", "examples")
 """Folders whose files import one another; those of a ``src`` go by their names below it."""
 LISTED = {
     f"{PACKAGE}.papers.ledger.packs": rf"{PACKAGE}(\.papers\.\w+\.(claims|figures)\b|_further\.)",
-    f"{PACKAGE}.training.optimizers.registry": rf"{PACKAGE}\.training\.optimizers\b",
+    f"{PACKAGE}.training.optimizers.table": rf"{PACKAGE}\.training\.optimizers\b",
     f"{PACKAGE}.geometry.registry": rf"{PACKAGE}\.geometry\b",
 }
 """Modules that import all others of a pattern, by names that they put together."""

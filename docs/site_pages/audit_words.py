@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attractor.heads.audit.glossary import glossary
+from attractor.heads.audit.summary import glossary
 
 
 def audit_words_page() -> str:

@@ -10,7 +10,7 @@ from typing import Any
 _COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 PAGES = _COPIED | {
     "docs/found_wrong.toml": "found_wrong.md",
-    "src/attractor/heads/audit/glossary.py": "audit_words.md",
+    "src/attractor/heads/audit/summary.py": "audit_words.md",
     "src/attractor/cli": "commands/index.md",
     "src/attractor/support/errors.py": "statuses.md",
     "src/attractor/papers": "papers/index.md",

@@ -24,7 +24,7 @@ import attractor as at
 from attractor import plots
 from attractor.support.storage import save_netcdf
 
-STEPS = {"muon:method=exact": "of each head", "joined muon:method=exact": "joined"}
+STEPS = {"muon:method=exact": "of each head", "muon:joined=true,method=exact": "joined"}
 NORMS = {
     "block diagonal": "largest spectral norm of a head",
     "side by side": "spectral norm of all side by side",

@@ -10,8 +10,9 @@ import mpmath as mp
 import numpy as np
 
 import attractor as at
-from attractor.attention._scaled_gradient import scaled_gradient
-from attractor.attention.entrywise_gradient import entrywise_gradient
+from attractor.attention.gradients.entrywise import entrywise_gradient
+from attractor.attention.gradients.plain import plain_gradient
+from attractor.attention.gradients.scaled_gradient import scaled_gradient
 from attractor.attention.losses import get_loss
 from attractor.attention.parameterization import (
     AttentionMatrix,
@@ -20,7 +21,6 @@ from attractor.attention.parameterization import (
     KeyQueryFactors,
     PromptVector,
 )
-from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import attention_rows
 from attractor.support.precision import double_precision
 

@@ -6,7 +6,7 @@ import pytest
 from sizes import MANY, drawn
 
 import attractor as at
-from attractor.analysis.losses.finite_minimum import AT_REST, BESIDE
+from attractor.analysis.outcomes import AT_REST, BESIDE
 
 DIRECTIONS = ("margin_ratio", "correlation", "directional_bregman_divergence", "kkt_residual")
 

@@ -17,7 +17,7 @@ from attractor.attention import (
     UserLoss,
     get_loss,
 )
-from attractor.attention.losses import is_margin_loss
+from attractor.attention.labels import is_margin_loss
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 

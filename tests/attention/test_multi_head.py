@@ -21,10 +21,10 @@ from attractor.attention import (
     mean_loss,
     scaled_gradient,
 )
-from attractor.attention.entrywise_gradient import entrywise_gradient
 from attractor.attention.excess import log_excess_loss
+from attractor.attention.gradients.entrywise import entrywise_gradient
+from attractor.attention.gradients.plain import plain_gradient
 from attractor.attention.heads import as_head, head_from_arrays
-from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.scaled import Scaled
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision

@@ -13,8 +13,8 @@ from attractor.attention import (
     mean_loss,
     scaled_gradient,
 )
+from attractor.attention.gradients.plain import plain_gradient
 from attractor.attention.losses import NegativeLog
-from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.scaled import direction, log_norm
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision

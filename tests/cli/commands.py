@@ -39,7 +39,7 @@ TABLE = {
     ),
     "check": Command(
         ("{file}", "--out", "{out}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.check.read_tokens",
         {"out": REPLACED},
         ("file",),
         reader="attractor.files.load_tokens",
@@ -82,14 +82,14 @@ TABLE = {
     ),
     "solve": Command(
         ("{file}", "--out", "{out}", "--certificate", "{certificate}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.solve.read_tokens",
         {"out": FILE, "certificate": FILE},
         ("file",),
         reader="attractor.files.load_tokens",
     ),
     "train": Command(
         ("{file}", "--out", "{out}", "--checkpoint", "{checkpoint}"),
-        "attractor.cli.inputs.read_tokens",
+        "attractor.cli.commands.train.read_tokens",
         {"out": FILE, "checkpoint": HELD},
         ("file",),
         CHECKPOINT,
@@ -175,7 +175,7 @@ TABLE = {
     "sweep check": Command(("{store}",), "", {}, ("store",)),
     "sweep draw": Command(
         ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.maps.sweeps.storage.results.open_sweep",
+        "attractor.maps.sweeps.storage.contents.open_sweep",
         {"out": REPLACED},
         ("store",),
         "sweep.nc",
@@ -186,7 +186,7 @@ TABLE = {
         },
     ),
     "example heads": Command(
-        ("{path}", "--out", "{out}"), "attractor.heads.captured.planted.planted_heads",
+        ("{path}", "--out", "{out}"), "attractor.heads.example.planted_heads",
         {"path": FILE, "out": SHARED}),
     "example sweep": Command(
         ("{path}", "--out", "{out}"), "attractor.maps.sweeps.plan.example_plan",

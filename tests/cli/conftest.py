@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attractor.cli import app
+from attractor.cli.application import app
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from attractor.cli import application, interruption
-from attractor.maps.bias import _bias_matrix as bias, page as report
+from attractor.maps.bias import _bias_matrix as bias
+from attractor.maps.commands import matrix as report
 
 COMMAND = "matrix --optimizer gd --lr 0.1 --lr 0.2 --lr 0.4 --data-sets 2 --steps 20 --json"
 

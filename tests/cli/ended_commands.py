@@ -22,7 +22,7 @@ from attractor.cli.commands import demo
 from attractor.corpora import page as corpus
 from attractor.datasets import digits
 from attractor.papers.ledger import packs
-from attractor.prompts.pages import in_context, prompt_length
+from attractor.prompts.commands import in_context, prompt_length
 from attractor.report import write
 from attractor.support import storage
 

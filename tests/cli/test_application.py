@@ -17,7 +17,8 @@ from attractor import files
 from attractor.attention import get_parameterization
 from attractor.cli.application import GROUP, app, command_names
 from attractor.cli.commands.solve import NORMS
-from attractor.cli.inputs import descended, plan
+from attractor.cli.inputs import descended
+from attractor.cli.plans import plan
 from attractor.geometry import registered_geometries
 from attractor.support.errors import InvalidInputError
 from attractor.support.plugins import load_plugin

@@ -80,12 +80,12 @@ def test_a_counterexample_is_a_file_that_check_reads(run_json, elsewhere, tmp_pa
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_corpus_is_checked_by_the_claims_that_speak_of_one(run, run_json, tmp_path, monkeypatch):
-    import attractor.papers.ledger.packs as packs
+    import attractor.papers.commands.checking as checking
     from attractor.papers.next_token.data import missing_relations
 
     name = "next-token/closed-form"
-    few = {each: packs.get_claim(each) for each in (CLAIM, name)}
-    monkeypatch.setattr(packs, "all_claims", lambda paper=None: few)
+    few = {each: checking.all_claims()[each] for each in (CLAIM, name)}
+    monkeypatch.setattr(checking, "all_claims", lambda paper=None: few)
     missing_relations().save(tmp_path / "corpus.npz")
     found, result = run_json("claims", "--data", "corpus.npz", "--out", "report")
     assert result.exit_code == 0, result.stderr
@@ -121,10 +121,10 @@ def test_a_claim_is_not_checked_on_another_kind_of_file(run_json, elsewhere):
 
 
 def test_says_which_hypotheses_a_file_meets(run_json, elsewhere, monkeypatch):
-    import attractor.papers.ledger.packs as packs
+    import attractor.papers.commands.checking as checking
 
-    few = {name: claim for name, claim in packs.all_claims().items() if name == CLAIM}
-    monkeypatch.setattr(packs, "all_claims", lambda paper=None: few)
+    few = {name: claim for name, claim in checking.all_claims().items() if name == CLAIM}
+    monkeypatch.setattr(checking, "all_claims", lambda paper=None: few)
     found, result = run_json("claims", "--data", elsewhere, "--out", "report")
     assert result.exit_code == 0
     (table,) = found["hypotheses"]
@@ -160,9 +160,9 @@ NAMES = ("max-margin/optimal-tokens-minimize-loss", "max-margin/finite-offset")
 def test_interrupted_it_says_what_it_found_and_what_is_written(
     run_json, elsewhere, tmp_path, monkeypatch, out
 ):
-    import attractor.papers.ledger.check as check
+    import attractor.papers.commands.checking as checking
 
-    check_claim, calls = check.check_claim, []
+    check_claim, calls = checking.check_claim, []
 
     def interrupted(*arguments, **options):
         calls.append(arguments)
@@ -170,7 +170,7 @@ def test_interrupted_it_says_what_it_found_and_what_is_written(
             raise KeyboardInterrupt
         return check_claim(*arguments, **options)
 
-    monkeypatch.setattr(check, "check_claim", interrupted)
+    monkeypatch.setattr(checking, "check_claim", interrupted)
     found, result = run_json("claims", *NAMES, "--data", elsewhere, *out)
     assert result.exit_code == found["exit_code"] == ExitCode.INTERRUPTED
     assert list(found["claims"]) == [NAMES[0]] and found["error"]["message"] == "interrupted"
@@ -188,7 +188,7 @@ def test_interrupted_at_once_it_has_nothing_to_say(run_json, elsewhere, monkeypa
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attractor.papers.ledger.check.check_claim", interrupted)
+    monkeypatch.setattr("attractor.papers.commands.checking.check_claim", interrupted)
     found, result = run_json("claims", CLAIM, "--data", elsewhere)
     assert result.exit_code == ExitCode.INTERRUPTED and "claims" not in found
 

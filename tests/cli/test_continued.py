@@ -11,7 +11,7 @@ import pytest
 
 from attractor.heads import command as audit
 from attractor.heads.audit.finished_heads import FinishedHeads
-from attractor.heads.model_shape import ModelShape
+from attractor.heads.inputs import ModelShape
 
 SCRIPT = Path(__file__).with_name("continued_commands.py")
 

@@ -6,7 +6,7 @@ import pytest
 
 from attractor.cli.session import ExitCode, Session
 from attractor.corpora import load_corpus
-from attractor.corpora.vocabulary import MOST_TRAINED
+from attractor.corpora.corpus import MOST_TRAINED
 from attractor.results.provenance import read_provenance
 
 SENTENCES = "S V O P\nV O P\nO P P\nP S V\n"
@@ -232,7 +232,7 @@ def test_a_corpus_of_one_long_line_has_every_answer(run_json, tmp_path):
 
 
 def test_too_many_relations_of_labels_leave_every_other_answer(run_json, conflicting, monkeypatch):
-    monkeypatch.setattr("attractor.corpora.structures.relations._MOST", 3)
+    monkeypatch.setattr("attractor.corpora.structures.orders._MOST", 3)
     found, result = run_json("corpus", conflicting)
     assert result.exit_code == 0, result.stderr
     assert "conflicting_labels" not in found and found["realizable"] is False

@@ -29,7 +29,7 @@ def test_a_file_and_its_options(run_json, tmp_path):
     assert "<title>Mine</title>" in (tmp_path / "explorer.html").read_text("utf-8")
     found, result = run_json(
         "explore", "three.npz", "--data-set", 0, "--out", "b.html", "--optimizer", "gd",
-        "--optimizer", "sign_descent", "--lr", 0.5, "--norm", "l_1", "--selection", 1, "--loss",
+        "--optimizer", "sign descent", "--lr", 0.5, "--norm", "l_1", "--selection", 1, "--loss",
         "linear", "--steps", 9,
     )  # fmt: skip
     state = shown(tmp_path / "b.html")

@@ -44,7 +44,7 @@ def test_an_error_of_the_library_itself_has_its_object_too(run, file, monkeypatc
     def broken(*arguments, **options):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("attractor.cli.inputs.read_tokens", broken)
+    monkeypatch.setattr("attractor.cli.commands.solve.read_tokens", broken)
     result = run("solve", file, "--json")
     assert isinstance(result.exception, ZeroDivisionError)
     found = json.loads(result.stdout)

@@ -17,7 +17,7 @@ def test_unknown_options_are_bad_input(run):
 @pytest.mark.processes
 def test_help_needs_no_figures():
     code = (
-        "import sys, attractor.cli; attractor.cli.app; "
+        "import sys; from attractor.cli.application import app; "
         "print([m for m in ('matplotlib', 'sklearn', 'torch') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from attractor.heads.model_shape import ModelShape
+from attractor.heads.inputs import ModelShape
 from attractor.support.errors import InvalidInputError
 
 

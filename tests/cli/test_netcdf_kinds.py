@@ -1,8 +1,8 @@
 import pytest
 import xarray as xr
 
-from attractor.cli.netcdf_kinds import CAPTURED, RUN
 from attractor.cli.session import ExitCode
+from attractor.files.netcdf_kinds import CAPTURED, RUN
 from attractor.heads.audit.result import KIND as AUDIT
 from attractor.heads.monitor.head_monitor import KIND as MONITORED
 

@@ -15,8 +15,7 @@ import pytest
 import typer
 from commands import FIGURE, FILE, HELD, REPLACED, TABLE
 
-from attractor.cli import app
-from attractor.cli.application import command_names, load_command
+from attractor.cli.application import app, command_names, load_command
 from attractor.cli.session import ExitCode
 from attractor.support.storage import OutputFolder, check_paths
 from attractor.support.storage.markers import made_by

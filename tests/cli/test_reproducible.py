@@ -42,7 +42,13 @@ def made(name, arguments):
 def asked(name, arguments, optimizer=(), norm=()):
     """What the command of a report is called with, where it was made from as many files."""
     count = {"audit": 1, "compare": 2, "demo": 0, "in-context": 0, "matrix": 0}.get(name, 1)
-    given = {"data": [Path("x")] * count, "optimizer": optimizer, "norm": norm, "checkpoints": []}
+    given = {
+        "data": [Path("x")] * count,
+        "optimizer": optimizer,
+        "norm": norm,
+        "claim": [],
+        "checkpoints": [],
+    }
     return arguments_of(made(name, arguments), function_of(name), given)
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attractor.corpora import Corpus, collocation, corpus_structure
-from attractor.corpora.frequent_samples import frequent_samples
-from attractor.corpora.parts.conflicting_part import conflicting_part
+from attractor.corpora.parts import conflicting_part
+from attractor.corpora.samples import frequent_samples
 from attractor.support.errors import InvalidInputError
 
 

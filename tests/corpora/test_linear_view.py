@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from attractor.corpora import Corpus
-from attractor.corpora.parts import linear_view as module
-from attractor.corpora.parts.linear_view import linear_view
+from attractor.corpora import Corpus, linear_view as module
+from attractor.corpora.linear_view import linear_view
 
 
 def test_entropy_and_followers_of_contexts():

@@ -7,11 +7,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from attractor.corpora import Corpus, corpus_structure, realizable_part
-from attractor.corpora.frequent_samples import frequent_samples
-from attractor.corpora.parts.conflicting_part import conflicting_part
-from attractor.corpora.parts.linear_view import linear_view
+from attractor.corpora.linear_view import context_ranks, linear_view
+from attractor.corpora.parts import conflicting_part
+from attractor.corpora.samples import frequent_samples
 from attractor.corpora.structures import occurrences
-from attractor.corpora.structures.context_order import context_ranks
 from attractor.support.errors import InvalidInputError
 
 
@@ -184,15 +183,15 @@ def test_what_is_written_out_grows_with_the_length_alone(monkeypatch):
     assert len(part.samples) > 3000  # most with a context of thousands of tokens
     assert sum(written) < 20 * len(corpus.tokens)
     with pytest.raises(InvalidInputError, match="contexts of the part have"):
-        monkeypatch.setattr("attractor.corpora.parts._realizable_part.MOST_ENTRIES", 10**6)
+        monkeypatch.setattr("attractor.corpora.parts.MOST_ENTRIES", 10**6)
         _ = part.corpus
 
 
 def test_more_relations_than_can_be_used_are_refused_before_they_are_found(monkeypatch):
-    from attractor.corpora.structures import relations
+    from attractor.corpora.structures import orders
 
-    monkeypatch.setattr(relations, "_MOST", 1000)
-    monkeypatch.setattr(relations, "_Merged", None)
+    monkeypatch.setattr(orders, "_MOST", 1000)
+    monkeypatch.setattr(orders, "_Merged", None)
     sentence = np.random.default_rng(0).integers(0, 30, 400)
     with pytest.raises(InvalidInputError, match="more than 1,000 relations"):
-        relations.relations(corpus := Corpus(sentence, [0, 400]), corpus.labels)
+        orders.relations(corpus := Corpus(sentence, [0, 400]), corpus.labels)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from attractor import solve
-from attractor.corpora import Corpus, collocation, partial_orders
-from attractor.corpora.embedded import embeddings
+from attractor.corpora import Corpus, collocation, embeddings, partial_orders
 from attractor.corpora.generators import order_first_corpus
 from attractor.corpora.problems import (
     attention_problem,

@@ -5,7 +5,7 @@ import pytest
 
 from attractor.corpora import Corpus, corpus_structure
 from attractor.corpora.generators import order_first_corpus
-from attractor.corpora.parts._realizable_part import realizable_part
+from attractor.corpora.parts import realizable_part
 from attractor.support.errors import InvalidInputError
 
 

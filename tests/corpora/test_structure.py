@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attractor.corpora import Corpus, TokenClass, corpus_structure
-from attractor.corpora.structures import relations
+from attractor.corpora.structures import orders
 from attractor.support.errors import InvalidInputError
 
 
@@ -107,7 +107,7 @@ def test_long_sentences_are_not_written_out():
 
 
 def test_too_many_relations_are_refused(monkeypatch):
-    monkeypatch.setattr(relations, "_MOST", 10)
+    monkeypatch.setattr(orders, "_MOST", 10)
     with pytest.raises(InvalidInputError, match="context_length"):
         _ = corpus_structure(Corpus.from_sentences([range(10)])).priorities
 

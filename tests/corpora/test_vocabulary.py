@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attractor.corpora import Corpus
-from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings, parse_embedding
-from attractor.corpora.vocabulary import with_context_length, with_frequent_tokens
+from attractor.corpora.corpus import with_context_length, with_frequent_tokens
+from attractor.corpora.embeddings import VocabularyEmbeddings, parse_embedding
 from attractor.support.errors import InvalidInputError
 
 

@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 
-from attractor.models.datasets.image_preparation import (
+from attractor.models.datasets.images import (
     augment_images,
     channel_statistics,
     normalize_images,

@@ -9,7 +9,7 @@ import tarfile
 import numpy as np
 import pytest
 
-from attractor.models.datasets import cifar, idx
+from attractor.models.datasets import image_files
 from attractor.models.datasets.images import Images, load_images, split_images
 from attractor.support.errors import FileFormatError, InvalidInputError
 
@@ -19,14 +19,14 @@ FOLDER = "cifar-10-batches-bin"
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(cifar, "IMAGES", IMAGES)
+    monkeypatch.setattr(image_files, "IMAGES", IMAGES)
 
 
 def batches(seed=0):
     random = np.random.default_rng(seed)
     made = {}
-    for name in cifar.BATCHES:
-        records = random.integers(0, 256, (IMAGES, cifar.RECORD), dtype=np.uint8)
+    for name in image_files.BATCHES:
+        records = random.integers(0, 256, (IMAGES, image_files.RECORD), dtype=np.uint8)
         records[:, 0] = np.arange(IMAGES) % 10
         made[name] = records.tobytes()
     return made
@@ -68,7 +68,9 @@ def test_cifar_is_read_from_its_archive_and_from_a_folder(tmp_path):
     assert images.pixels.shape == (120, 32, 32, 3) and images.pixels.dtype == np.uint8
     assert images.splits.count("train") == 100 and images.splits[-1] == "test"
     assert images.classes[3] == "cat" and list(images.labels[:3]) == [0, 1, 2]
-    record = np.frombuffer(made["data_batch_2.bin"], np.uint8)[5 * cifar.RECORD :][: cifar.RECORD]
+    record = np.frombuffer(made["data_batch_2.bin"], np.uint8)[5 * image_files.RECORD :][
+        : image_files.RECORD
+    ]
     red, green, blue = record[1:].reshape(3, 32, 32)
     np.testing.assert_array_equal(images.pixels[25], np.stack([red, green, blue], axis=-1))
     (tmp_path / FOLDER).mkdir()
@@ -101,7 +103,10 @@ def test_the_pickled_version_is_refused_by_name_and_by_content(tmp_path, monkeyp
     [
         (lambda made: made | {"data_batch_3.bin": made["data_batch_3.bin"][:-1]}, "data_batch_3"),
         (lambda made: {k: v for k, v in made.items() if k[0] == "d"}, "no test_batch.bin"),
-        (lambda made: made | {"test_batch.bin": b"\x0a" * (IMAGES * cifar.RECORD)}, "class 10"),
+        (
+            lambda made: made | {"test_batch.bin": b"\x0a" * (IMAGES * image_files.RECORD)},
+            "class 10",
+        ),
         (lambda made: made | {"note.txt": b"x" * 2**17}, "note.txt"),
         (lambda made: {f"note{i}": b"" for i in range(30)} | made, "does not belong"),
     ],
@@ -192,7 +197,7 @@ def test_damaged_idx_files_are_refused(tmp_path, monkeypatch):
     packed.write_bytes(gzip.compress(whole)[:-20])
     with pytest.raises(FileFormatError, match="cut off"):
         load_images(tmp_path)
-    monkeypatch.setattr(idx, "_MOST", 1000)
+    monkeypatch.setattr(image_files, "_MOST", 1000)
     packed.write_bytes(gzip.compress(b"\0" * 100_000))
     with pytest.raises(FileFormatError, match="more than 1,000 bytes"):
         load_images(tmp_path)

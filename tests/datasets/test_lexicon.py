@@ -3,14 +3,14 @@ import sys
 
 import pytest
 
-from attractor.models.datasets import lexicon
-from attractor.models.datasets.lexicon import sentiment_words
+from attractor.models.datasets import reviews
+from attractor.models.datasets.reviews import sentiment_words
 from attractor.support.errors import FileFormatError, InvalidInputError
 
 
 def given_lexicon(monkeypatch, folder, content):
-    (folder / "lexicon.txt").write_text(content)
-    monkeypatch.setattr(lexicon, "installed_file", lambda *_, **__: (folder / "lexicon.txt", "1.0"))
+    (folder / "reviews.txt").write_text(content)
+    monkeypatch.setattr(reviews, "installed_file", lambda *_, **__: (folder / "reviews.txt", "1.0"))
 
 
 def test_words_at_least_so_strong(monkeypatch, tmp_path):
@@ -29,7 +29,7 @@ def test_words_at_least_so_strong(monkeypatch, tmp_path):
 @pytest.mark.parametrize("content", ["good\t1\nbad\n", "bad\tx\t1\n", "bad\t-9\t1\n", "bad\tnan\n"])
 def test_refuses_a_damaged_file(monkeypatch, tmp_path, content):
     given_lexicon(monkeypatch, tmp_path, content)
-    with pytest.raises(FileFormatError, match=r"lexicon.txt, line \d: "):
+    with pytest.raises(FileFormatError, match=r"reviews.txt, line \d: "):
         sentiment_words()
 
 

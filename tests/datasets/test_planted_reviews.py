@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.models.datasets._planted_reviews import planted_reviews
+from attractor.models.datasets.reviews import planted_reviews
 from attractor.support.errors import InvalidInputError
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from attractor.prompts import random_head
-from attractor.prompts._random_head import LAWS
-from attractor.prompts.example import LAWS as LAWS_OF_COMMAND
+from attractor.prompts.example import LAWS, LAWS as LAWS_OF_COMMAND
 from attractor.support.errors import InvalidInputError
 
 

@@ -26,7 +26,7 @@ from site_pages.statuses import meanings, statuses, statuses_page
 
 import attractor
 from attractor.cli.application import command_names, load_command
-from attractor.heads.audit.glossary import glossary
+from attractor.heads.audit.summary import glossary
 from attractor.papers import all_claims, all_figures
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from site_pages.offline import outside_references
 
 import attractor as at
 from attractor.explorer import Explorer, state_of
-from attractor.explorer.page import script
+from attractor.explorer.explorer import script
 from attractor.support.errors import InvalidInputError
 
 TITLE = "</script><script>alert(1)</script> & “tokens”"

@@ -75,7 +75,7 @@ def test_principal_directions_hide_least(prompt):
 @pytest.mark.long
 def test_a_matrix_is_seen_where_it_moves_queries(deep):
     tokens, head = deep
-    state = state_of(tokens, head, "spectral_descent", steps=2)
+    state = state_of(tokens, head, "spectral descent", steps=2)
     plane, axes = plane_of(state)
     assert {one["norm"] for one in state["solutions"]} >= {"spectral", "nuclear", "l_1"}
     W = Explorer(state).solution().W

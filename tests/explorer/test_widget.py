@@ -6,7 +6,7 @@ import builtins
 import pytest
 
 import attractor as at
-from attractor.explorer import widget
+from attractor.explorer import explorer
 from attractor.support.errors import InvalidInputError
 
 
@@ -19,7 +19,7 @@ def test_without_anywidget_it_is_said_what_to_install(flat, monkeypatch):
         return real(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    widget.widget_class.cache_clear()
+    explorer.widget_class.cache_clear()
     with pytest.raises(InvalidInputError, match=r"pip install 'attractor\[explorer\]'"):
         at.explore(*flat)
 
@@ -52,12 +52,12 @@ def test_what_is_no_state_is_a_message_and_changes_nothing(shown):
 
 def test_states_that_others_replaced_are_not_answered(shown, monkeypatch):
     asked = []
-    monkeypatch.setattr(widget, "report_on", lambda state: asked.append(state["id"]) or {})
+    monkeypatch.setattr(explorer, "report_on", lambda state: asked.append(state["id"]) or {})
 
     async def drag():
         for number in range(5):
             shown.set_state({"state": shown.state | {"id": str(number), "start": [number, 0]}})
-        await asyncio.sleep(3 * widget._PAUSE)
+        await asyncio.sleep(3 * explorer._PAUSE)
 
     asyncio.run(drag())
     assert asked == ["4"]

@@ -5,7 +5,7 @@ import pytest
 from made_up_claims import made_up
 
 from attractor.corpora import Corpus
-from attractor.corpora.embedded.embeddings import gaussian
+from attractor.corpora.embeddings import gaussian
 from attractor.files import load
 from attractor.papers import CorpusCase, Measurement
 from attractor.papers.hypotheses_table import check_hypotheses

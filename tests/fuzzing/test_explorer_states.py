@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attractor.explorer import check_state, scene_named
-from attractor.explorer.page import page_of
+from attractor.explorer.explorer import page_of
 from attractor.support.errors import InvalidInputError
 from fuzzing import explorer_states
 from fuzzing.explorer_states import shared, surprises

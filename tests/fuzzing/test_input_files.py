@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attractor.cli import app  # noqa: F401 - not a part of any test's time
+from attractor.cli.application import app  # noqa: F401 - not a part of any test's time
 from fuzzing.input_files import main, mutated, read_here, report
 from fuzzing.kinds import KINDS, make_originals, place
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from attractor.models import TextTransformerConfig, VisionTransformerConfig, build_model
-from attractor.models.building import model_shapes
-from attractor.models.model_file import named_weights
+from attractor.models.transformers import model_shapes, named_weights
 from attractor.support.precision import double_precision
 
 TEXT = TextTransformerConfig(

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from attractor.models import TextTransformerConfig, VisionTransformerConfig
-from attractor.models.building import model_shapes
+from attractor.models.transformers import model_shapes
 from attractor.support.errors import InvalidInputError
 
 from .conftest import TEXT, VISION

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.models.dropout import drop
+from attractor.models.layers import drop
 
 SHAPE = (400, 500)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.models.learning_rate_search import search_learning_rate
+from attractor.models._train_classifier import search_learning_rate
 from attractor.support.errors import InvalidInputError
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.models.text import read_vector
+from attractor.models.transformers import read_vector
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 

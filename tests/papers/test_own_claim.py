@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attractor.cli import app
+from attractor.cli.application import app
 from attractor.files import reading
 from attractor.papers import Ledger, Outcome, check_claim, examine
 from attractor.papers.ledger.packs import load_claims

@@ -4,7 +4,7 @@ from made_audit import made_audit, made_control, made_curves
 
 from attractor import plots
 from attractor.heads import plots as head_plots
-from attractor.heads.audit.heads import BEATS_NULLS, by_clearness, heads, name
+from attractor.heads.audit.result import BEATS_NULLS, by_clearness, heads, name
 
 
 def draw(figure, audit):

@@ -3,7 +3,7 @@ import pytest
 from made_checkpoints import made_checkpoint_audit
 
 from attractor import heads, plots
-from attractor.heads.checkpoints.checkpoint_words import movements_of
+from attractor.heads.checkpoints.checkpoint_result import movements_of
 
 
 def draw(audit):

@@ -6,8 +6,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from attractor import corpora, plots
 from attractor.corpora import Collocation, Corpus, QueryGraphs, corpus_structure
-from attractor.corpora.plots.collocation import chains
-from attractor.corpora.plots.layers import layout
+from attractor.corpora.plots.collocation import chains, layout
 from attractor.corpora.plots.orders import largest, layers_of
 from attractor.support.errors import InvalidInputError
 

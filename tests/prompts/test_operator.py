@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from attractor.prompts.head import AttentionHead
+from attractor.prompts.head import AttentionHead, head_gradients, output, output_jacobian
 from attractor.prompts.measures import Empirical, Gaussian, Laplace, Mixture, Sphere, StudentT
-from attractor.prompts.operator import head_gradients, output, output_jacobian
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 

@@ -8,8 +8,7 @@ from made_audit import made_audit, made_control, made_curves, with_margins
 from made_checkpoints import made_checkpoint_audit
 
 from attractor.heads import planted_heads
-from attractor.heads.audit.heads import BEATS_NULLS, by_clearness
-from attractor.heads.audit.result import load_audit
+from attractor.heads.audit.result import BEATS_NULLS, by_clearness, load_audit
 from attractor.heads.page import write_audit_report
 from attractor.support.errors import InvalidInputError
 

@@ -5,8 +5,8 @@ import pytest
 import runs
 
 from attractor.maps import BiasMatrix
-from attractor.maps.bias import page as module
-from attractor.maps.bias.page import write_bias_report
+from attractor.maps.commands import matrix as module
+from attractor.maps.commands.matrix import write_bias_report
 from attractor.support.errors import InvalidInputError
 
 

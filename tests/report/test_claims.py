@@ -6,7 +6,7 @@ import re
 import pytest
 
 from attractor.papers import get_claim
-from attractor.papers.commands.claims import claims_provenance
+from attractor.papers.commands.checking import claims_provenance
 from attractor.papers.ledger.check import check_claim
 from attractor.papers.pages.claims import write_claims_report
 from attractor.papers.results import ClaimResults

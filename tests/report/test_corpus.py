@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 from attractor.corpora import Corpus, corpus_structure, page as module
-from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
+from attractor.corpora.embeddings import VocabularyEmbeddings
 from attractor.corpora.page import CorpusReport, write_corpus_report
 from attractor.corpora.page_words import contexts_sentence, training_sentences
-from attractor.corpora.parts._realizable_part import realizable_part
-from attractor.corpora.parts.conflicting_part import conflicting_part
+from attractor.corpora.parts import conflicting_part, realizable_part
 from attractor.corpora.two_stages.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
 from attractor.support.errors import InvalidInputError
 

@@ -15,7 +15,7 @@ from sizes import USUAL, drawn
 import attractor as at
 from attractor.maps import labeled
 from attractor.maps.bias import BiasMatrix
-from attractor.maps.comparison.page import write_comparison
+from attractor.maps.comparison import write_comparison
 from attractor.report.write import write_verdict_data
 from attractor.results.provenance import read_provenance
 

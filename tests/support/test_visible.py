@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 
 from attractor.cli.session import Session
 from attractor.explorer import check_state, scene_named, scene_names
-from attractor.explorer.page import page_of
+from attractor.explorer.explorer import page_of
 from attractor.plots.design.look import panels_on_page, save_figure
 from attractor.report.page import Section, Table, render_page
 from attractor.results.html import in_notebook, paragraph

@@ -169,7 +169,7 @@ def test_heads_of_an_encoder_share_a_pass_and_training_is_the_same():
 
 
 def test_what_diverged_is_recorded_and_passes_are_forgotten():
-    from attractor.heads.modules.module_pass import _passes
+    from attractor.heads.monitor.modules import _passes
 
     module, x = multihead(torch.float32), torch.randn(LENGTH, 1, WIDTH)
     gc.collect()  # what tests before left

@@ -19,7 +19,7 @@ from attractor.attention import (
     get_parameterization,
     scaled_gradient,
 )
-from attractor.attention._scaled_gradient import mean_loss
+from attractor.attention.gradients.scaled_gradient import mean_loss
 from attractor.datasets import unit_tokens
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import attractor as at
 from attractor import analysis, corpora, heads, maps, papers, plots, prompts
 from attractor.analysis import rates
-from attractor.heads.audit.examples import attention_examples
+from attractor.heads.page import attention_examples
 from attractor.maps import sweeps
 from fuzzing.arguments import example_files as given, examples as ex
 from fuzzing.arguments.calls.sweeps import RESULTS

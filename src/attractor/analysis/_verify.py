@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from attractor.analysis.curves import attended, curves, head_curves
@@ -32,9 +33,6 @@ from attractor.support.checks import check_kind
 from attractor.support.errors import InvalidInputError, TiedTokensWarning
 from attractor.tokens import Tokens
 from attractor.training import Trajectory
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def verify(
@@ -86,8 +84,6 @@ def verify(
         >>> at.verify(run).data.margin_ratio[:, 0, -1].values.round(2)
         array([0.96, 0.95])
     """
-    import xarray as xr
-
     if isinstance(trajectory, Solution) and isinstance(solution, Trajectory):
         raise InvalidInputError(
             "trajectory", "it is a solution, and the solution is a trajectory", "Swap the two"
@@ -206,8 +202,6 @@ def _of_heads(
 
 def _of_variants(trajectory: Trajectory, solution: Solution | None, **options: Any) -> Verdict:
     """The verdict of a run with several values of hyperparameters: as if of more seeds."""
-    import xarray as xr
-
     names, data = trajectory.hyperparameters, trajectory.data
     labels = {name: data[name].to_numpy() for name in (*names, "seed")}
     sizes = [len(values) for values in labels.values()]
@@ -234,8 +228,6 @@ def _of_variants(trajectory: Trajectory, solution: Solution | None, **options: A
 
 def _as_seeds(data: xr.Dataset, names: tuple[str, ...]) -> xr.Dataset:
     """Data with several axes of trials as one axis of seeds, the last of them changing fastest."""
-    import xarray as xr
-
     count = math.prod(data.sizes[name] for name in names)
     variables = {}
     for name, array in data.data_vars.items():

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.support.checks import check_items, check_kinds
 from attractor.support.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | str]) -> xr.Dataset:
@@ -32,8 +29,6 @@ def compare_geometries(problem: MarginProblem, geometries: Sequence[Geometry | s
         InvalidInputError: If there are several problems, this one has no solution, or there are
             no geometries.
     """
-    import xarray as xr
-
     check_kinds(problem=(problem, MarginProblem))
     geometries = check_items("geometries", geometries, Geometry | str, 1)
     if problem.instances is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float
 
 from attractor.margin import MarginProblem, Solution, label_problem, label_support, solve
@@ -179,8 +180,6 @@ def _limit(
 
         min tau + Gamma v^T u   subject to   tau + y_r x_r^T u >= w_r c_r   for rows at the margin.
     """
-    from scipy.optimize import linprog
-
     v = solution.W[:, 0] / float(solution.value)
     selected = np.einsum("rt,rtv->rv", mixtures.kept, mixtures.signed)
     others = mixtures.mask & ~mixtures.kept
@@ -198,7 +197,7 @@ def _limit(
     found = []
     for row in np.flatnonzero(counted):
         leaks = [(1.0, 1.0) if r == row else (0.0, 1.0) for r in range(rows)]
-        program = linprog(
+        program = scipy.optimize.linprog(
             objective, A_ub=constraints, b_ub=np.zeros(len(at_margin)), bounds=leaks + free
         )
         found.append(float(program.fun))
@@ -248,8 +247,6 @@ def _improved(
     mixtures: _Mixtures, row: int, weights: Float[np.ndarray, "row t"]
 ) -> Float[np.ndarray, "row t"]:
     """A mixture near another with a lower ratio for the leak of one row."""
-    from scipy.optimize import minimize
-
     rows, length = weights.shape
     place = row * length + int(mixtures.kept[row].argmax())
 
@@ -263,7 +260,7 @@ def _improved(
     bounds = [(0.0, 1.0 if allowed else 0.0) for allowed in mixtures.mask.ravel().tolist()]
     bounds[place] = (0.0, 1 - _SMALLEST_LEAK)
     sums = np.kron(np.eye(rows), np.ones(length))
-    found = minimize(
+    found = scipy.optimize.minimize(
         ratio, weights.ravel(), jac=True, bounds=bounds, method="SLSQP",
         constraints={"type": "eq", "fun": lambda s: sums @ s - 1, "jac": lambda s: sums},
     )  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float
 from scipy.special import softmax
 
@@ -231,14 +232,12 @@ def _may_count(
     values = np.linalg.eigvalsh(gram)
     if values[0] > _DEPENDENT * values[-1]:
         return multipliers > _NO_MULTIPLIER * multipliers.max(initial=0)
-    from scipy.optimize import linprog
-
     # All multipliers are the nonnegative solutions of gram lambda = 1. Of those capped at a small
     # number, the largest sum has all of them positive that can be.
     m = len(gram)
     scale = values[-1] / m
     cap = 1e-3 / m
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.repeat([0.0, -1.0], m),
         A_ub=np.hstack([-np.eye(m), np.eye(m)]),
         b_ub=np.zeros(m),

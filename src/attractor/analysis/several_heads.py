@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
+import xarray as xr
 
 from attractor.attention import Head, LinearHead, PredictionHeads, get_parameterization
 from attractor.attention.multi_head import MultiHead
@@ -105,8 +106,6 @@ def with_heads(
         together: The run of all heads as one.
         alone: The verdict of each head.
     """
-    import xarray as xr
-
     heads, rows = len(alone), trajectory.tokens.mask.shape[-3]
     variables = {}
     for name, array in found.data.data_vars.items():

@@ -13,8 +13,7 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.table import Table
 
-from attractor.analysis.losses.finite_minimum import AT_REST, BESIDE
-from attractor.analysis.predictions.comparison import COMPARED
+from attractor.analysis.outcomes import AT_REST, BESIDE, COMPARED
 from attractor.analysis.rates import Rate, fit_rates
 from attractor.margin import Solution
 from attractor.results import Plotted, Printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 
 
@@ -21,10 +22,8 @@ def wilson_interval(
         trials: Out of how many, n.
         confidence: Of the interval, between 0 and 1.
     """
-    from scipy.special import ndtri  # `scipy.stats` has all of this, and takes a second to load
-
     k, n = np.broadcast_arrays(*(np.asarray(of, dtype=float) for of in (successes, trials)))
-    z = ndtri(0.5 + 0.5 * confidence)
+    z = scipy.special.ndtri(0.5 + 0.5 * confidence)
     share = np.divide(k, n, out=np.full(n.shape, np.nan), where=n > 0)
     twice = 2 * (n + z**2)
     center = (2 * n * share + z**2) / twice

@@ -18,8 +18,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attractor.attention.heads import is_linear
+from attractor.attention.labels import (
+    check_class_numbers,
+    check_loss_name,
+    check_ones,
+    check_signs,
+)
 from attractor.attention.prediction import Prediction, added
-from attractor.support.checks import check_function, suggest
+from attractor.support.checks import check_function
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
 from attractor.support.randomness import traced
@@ -109,12 +115,6 @@ class Loss(abc.ABC):
         )
 
 
-def _first_place(wrong: Bool[np.ndarray, "..."]) -> tuple[int, ...] | None:
-    """Position of the first entry that is marked; None where none is."""
-    found = np.argwhere(wrong)
-    return tuple(found[0].tolist()) if len(found) else None
-
-
 class MarginLoss(Loss):
     """A decreasing function of the margin ``y f`` of prediction ``f`` and label ``y = -1, +1``."""
 
@@ -128,13 +128,7 @@ class MarginLoss(Loss):
         Raises:
             InvalidInputError: If a label is neither -1 nor +1.
         """
-        if (place := _first_place(np.abs(labels) != 1)) is not None:
-            hint = " (labels 0 and 1 become -1 and +1 as 2 * labels - 1)"
-            raise InvalidInputError(
-                "labels",
-                f"the label at {place} is {labels[place]:g}, which the {self.name} loss cannot use",
-                "Give labels -1 and +1" + (hint if np.isin(labels, (0, 1)).all() else ""),
-            )
+        check_signs(self.name, labels)
 
 
 @dataclass(frozen=True)
@@ -226,15 +220,7 @@ class CrossEntropy(Loss):
         Raises:
             InvalidInputError: If a label is not an integer from 0 to ``classes - 1``.
         """
-        most = np.inf if classes is None else classes - 1
-        wrong = (labels != np.rint(labels)) | (labels < 0) | (labels > most)
-        if (place := _first_place(wrong)) is not None:
-            known = "0, 1, 2, ..." if classes is None else f"from 0 to {classes - 1}"
-            raise InvalidInputError(
-                "labels",
-                f"the label at {place} is {labels[place]:g}, which is not the number of a class",
-                f"Give integers {known}: the position of the true class among the logits",
-            )
+        check_class_numbers(self.name, labels, classes)
 
 
 def _one_hot(
@@ -323,13 +309,7 @@ class NegativeLog(Loss):
         Raises:
             InvalidInputError: If a label is not one.
         """
-        if (place := _first_place(labels != 1)) is not None:
-            raise InvalidInputError(
-                "labels",
-                f"the label at {place} is {labels[place]:g}, but the {self.name} loss reads the "
-                "prediction alone",
-                "Give labels of one, and say by the values which tokens equal the label",
-            )
+        check_ones(self.name, labels)
 
 
 def _log(prediction: Prediction) -> Float[Array, "sequence query"]:
@@ -440,22 +420,9 @@ def get_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if isinstance(loss, str) and loss in _LOSSES:
-        return _LOSSES[loss]
     if callable(loss) and not isinstance(loss, type):
         return UserLoss(loss)
-    named = isinstance(loss, str)
-    raise InvalidInputError(
-        "loss",
-        f"there is none named {loss!r}" if named else f"{loss!r} is neither a name nor a loss",
-        f"{suggest(loss, _LOSSES)}Known losses: {', '.join(_LOSSES)}; or give a function "
-        "value(prediction, target)",
-    )
-
-
-def is_margin_loss(name: str) -> bool:
-    """Whether a loss of this library with this name decreases with the margin ``y f``."""
-    return isinstance(_LOSSES.get(name), MarginLoss)
+    return _LOSSES[check_loss_name(loss)]
 
 
 def _first_line(error: Exception) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float
 
 from attractor.attention.parameterization import (
     KNOWN,
@@ -21,13 +19,17 @@ from attractor.attention.parameterization import (
     find_parameterization,
     plain_name,
 )
-from attractor.attention.rows import Rows
 from attractor.geometry import Frobenius, Geometry, Lp, Schatten
 from attractor.support.checks import check_count, naming, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.support.randomness import fold_in
 from attractor.tokens import Tokens
 from attractor.tokens.arrangement import Arrangement, arranged
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, PyTree
+
+    from attractor.attention.rows import Rows
 
 _HEAD_KEYS = 2**20
 """Where the numbers of the keys of attention heads begin: beyond those of arrays of one head."""
@@ -147,11 +149,11 @@ class MultiHead(Parameterization):
         self, parameters: AttentionHeads, rows: Rows
     ) -> Float[Array, "attention_head sequence query token"]:
         """Scores ``x_t^T W_h z``, by head."""
-        return jnp.stack([self.attention.scores(own, rows) for own in parameters.each])
+        return _stack([self.attention.scores(own, rows) for own in parameters.each], 0)
 
     def effective_matrix(self, parameters: AttentionHeads) -> Float[Array, "attention_head d e"]:
         """The ``W_h``."""
-        return jnp.stack([self.attention.effective_matrix(own) for own in parameters.each])
+        return _stack([self.attention.effective_matrix(own) for own in parameters.each], 0)
 
     def from_matrix(self, W: Float[Any, "*trials attention_head d e"]) -> AttentionHeads:
         """Parameters of each head whose matrix is the given one, or near to it."""
@@ -206,9 +208,9 @@ class MultiHead(Parameterization):
 
     def initial(self, key: Any, d: int, e: int) -> AttentionHeads:
         """Random parameters of each head; the first head has those of a head alone."""
-        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        data = np.asarray(jax.random.key_data(key) if typed else key)
-        words = data[..., 0], data[..., 1]
+        from attractor.attention.random_parameters import words_of
+
+        words = words_of(key)
         parts = [self.attention.initial(key, d, e)]
         for head in range(1, self.heads):
             own = np.stack(fold_in(words, _HEAD_KEYS + head), axis=-1)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float
 
-from attractor.attention.heads import Head
-from attractor.attention.rows import Rows
 from attractor.geometry import Frobenius, Geometry, Nuclear, Schatten
 from attractor.support.checks import check_count, check_flags, check_kinds
 from attractor.support.errors import InvalidInputError
@@ -27,8 +23,11 @@ from attractor.support.randomness import (
 )
 from attractor.tokens import Tokens
 
-_PORTION = 4096
-"""Random numbers that are worked on together."""
+if TYPE_CHECKING:
+    from jaxtyping import Array, PyTree
+
+    from attractor.attention.heads import Head
+    from attractor.attention.rows import Rows
 
 
 class Parameters(NamedTuple):
@@ -147,14 +146,14 @@ class Parameterization(abc.ABC):
             d: Dimension of keys.
             e: Dimension of queries.
         """
-        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        data = np.asarray(jax.random.key_data(key) if typed else key)
-        words = data[..., 0], data[..., 1]
+        from attractor.attention.random_parameters import between, words_of
+
+        words = words_of(key)
         shapes = self.shapes(d, e)
         arrays = {}
         for number, (name, shape) in enumerate(shapes.items()):
             own = words if len(shapes) == 1 else fold_in(words, number)
-            arrays[name] = _between(unit_interval(own, shape), shape[0] ** -0.5)
+            arrays[name] = between(unit_interval(own, shape), shape[0] ** -0.5)
         return self.from_arrays(arrays)
 
     def in_gauge(self, parameters: PyTree) -> PyTree:
@@ -175,19 +174,6 @@ class Parameterization(abc.ABC):
             InvalidInputError: If the tokens do not suit it.
         """
         return tokens
-
-
-def _between(unit: Float[np.ndarray, "*shape"], bound: float) -> Float[np.ndarray, "*shape"]:
-    """Numbers on [0, 1) moved to [-bound, bound], in the arithmetic of ``jax.random.uniform``."""
-    filled = np.pad(unit.ravel(), (0, -unit.size % _PORTION + _PORTION * (not unit.size)))
-    portions = filled.reshape(-1, _PORTION)  # all of one size, compiled once
-    moved = np.concatenate([_moved(portion, bound) for portion in portions])
-    return moved[: unit.size].reshape(unit.shape)
-
-
-@jax.jit
-def _moved(unit: Float[Array, "n"], bound: Float[Array, ""]) -> Float[Array, "n"]:
-    return jnp.maximum(-bound, unit * (bound + bound) - bound)
 
 
 @dataclass(frozen=True)
@@ -212,7 +198,7 @@ class AttentionMatrix(Parameterization):
         self, parameters: Float[Array, "d e"], rows: Rows
     ) -> Float[Array, "sequence query token"]:
         """Scores ``x_t^T W z``."""
-        return jnp.einsum("ntd,nkd->nkt", rows.keys, rows.queries @ parameters.T)
+        return _token_scores(rows, rows.queries @ parameters.T)
 
     def effective_matrix(self, parameters: Float[Array, "d e"]) -> Float[Array, "d e"]:
         """``W``."""
@@ -313,7 +299,7 @@ class KeyQuery(Parameterization):
     ) -> Float[Array, "sequence query token"]:
         """Scores ``(K^T x_t)^T (Q^T z)``."""
         turned = (rows.queries @ parameters.Q) @ parameters.K.T
-        return jnp.einsum("ntd,nkd->nkt", rows.keys, turned)
+        return _token_scores(rows, turned)
 
     def effective_matrix(self, parameters: KeyQueryFactors) -> Float[Array, "d e"]:
         """``K Q^T``."""
@@ -556,6 +542,15 @@ class Joint(Parameterization):
             InvalidInputError: If the tokens do not suit it.
         """
         return self.attention.prepare(tokens)
+
+
+def _token_scores(
+    rows: Rows, turned: Float[Array, "sequence query d"]
+) -> Float[Array, "sequence query token"]:
+    """The product of every key with every query of its sequence, turned into a vector of keys."""
+    import jax.numpy as jnp
+
+    return jnp.einsum("ntd,nkd->nkt", rows.keys, turned)
 
 
 def attention_layer(parameterization: Parameterization) -> Parameterization:

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attractor.cli import interruption, streams
 from attractor.support.loaded import leave_out
-
-if TYPE_CHECKING:
-    from attractor.cli.application import app as app
-
 
 _LEFT = 141
 """The exit code where the reader of standard output has gone, that of its signal in shells."""
@@ -54,11 +50,3 @@ def _run() -> Any:
         if not streams.left:
             raise
     return 0
-
-
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module 'attractor.cli' has no attribute {name!r}")
-    from attractor.cli.application import app
-
-    return app

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.attention import LinearHead, get_loss, get_parameterization
-from attractor.attention.losses import is_margin_loss
+from attractor.attention import get_parameterization
+from attractor.attention.labels import check_labels, check_loss_name, is_margin_loss
+from attractor.attention.readout import LinearReadout
 from attractor.files import LoadedTokens, load_tokens
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin.selection import Selection, optimal_tokens
@@ -17,33 +18,11 @@ from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attractor.training import Optimizer
-    from attractor.training.own.method import Method
+    from attractor.attention import LinearHead
 
 BEST = "the tokens with the highest scores"
 NAMED = "the tokens that the file names"
 GIVEN = "the tokens given with --selection"
-
-OPTIMIZER = "normalized gradient descent"
-STEPS = 5000
-SEEDS = 10
-"""The training where neither the file nor the command line sets it."""
-
-
-class Plan(NamedTuple):
-    """A training: optimizer, what it trains, steps and starts.
-
-    Attributes:
-        method: The optimizer by name, and what it trains.
-        optimizer: The optimizer itself.
-        steps: Number of steps.
-        seeds: Number of starts.
-    """
-
-    method: Method
-    optimizer: Optimizer
-    steps: int
-    seeds: int
 
 
 def read_tokens(
@@ -59,7 +38,7 @@ def read_tokens(
     Raises:
         InvalidInputError: If anything in it cannot be used.
     """
-    known_loss = get_loss(loss)
+    check_loss_name(loss)
     loaded = load_tokens(file)
     if loaded.from_scores and not is_margin_loss(loss):
         raise InvalidInputError(
@@ -68,7 +47,7 @@ def read_tokens(
             "Take logistic, exponential or linear, or give labels and head in place of scores",
         )
     if loaded.tokens.labels is not None:
-        known_loss.validate(loaded.tokens.labels)
+        check_labels(loss, loaded.tokens.labels)
     own = get_parameterization(loaded.parameterization)
     layer = own if parameterization is None else get_parameterization(parameterization)
     if loaded.initial is not None and set(layer.shapes(1, 1)) != set(own.shapes(1, 1)):
@@ -82,54 +61,34 @@ def read_tokens(
     )
 
 
-def plan(
-    loaded: LoadedTokens,
-    *,
-    optimizer: str | None = None,
-    lr: float | None = None,
-    steps: int | None = None,
-    seeds: int | None = None,
-) -> Plan:
-    """The training set by the command line; else by the file; else as documented.
-
-    A start in the file is one start, so that one seed is trained from it.
-
-    Raises:
-        InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
-    """
-    from attractor.training import Optimizer
-    from attractor.training.own.bring_your_own import load_method
-
-    method = load_method(
-        optimizer or loaded.optimizer or OPTIMIZER,
-        learning_rate=lr,
-        parameterization=loaded.parameterization,
-    )
-    if not isinstance(method.optimizer, Optimizer):
-        raise InvalidInputError(
-            "optimizer",
-            f"{method.name} is a PyTorch optimizer",
-            "Give one of optax; `attractor matrix` takes PyTorch optimizers",
-        )
-    own_seeds = SEEDS if loaded.initial is None else 1
-    return Plan(method, method.optimizer, steps or loaded.steps or STEPS, seeds or own_seeds)
-
-
 def descended(loaded: LoadedTokens) -> Geometry | None:
     """The norm that training descends as the file says or as documented; None if not known."""
     if loaded.optimizer is None:  # then no optimizer has to be loaded to know it
         return get_parameterization(loaded.parameterization).effective_geometry(Frobenius())
+    from attractor.cli.plans import plan
+
     return plan(loaded).method.own_norm
 
 
-def need_head(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearHead:
+def need_head(loaded: LoadedTokens, file: Path) -> LinearHead:
     """Returns the head.
 
     Raises:
         InvalidInputError: If there is none; says how to add one.
     """
-    if loaded.head is not None:
-        return loaded.head
+    need_readout(loaded, file)
+    assert loaded.head is not None
+    return loaded.head
+
+
+def need_readout(loaded: LoadedTokens, file: Path, *, or_selection: bool = False) -> LinearReadout:
+    """Returns the head as margin problems need it.
+
+    Raises:
+        InvalidInputError: If there is none; says how to add one.
+    """
+    if loaded.readout is not None:
+        return loaded.readout
     d = loaded.tokens.value_dimension
     if get_parameterization(loaded.parameterization).trains_head:
         raise InvalidInputError(
@@ -175,7 +134,7 @@ def select(loaded: LoadedTokens, file: Path, numbers: str | None) -> tuple[Selec
     if numbers is None and loaded.selection is not None:
         return loaded.selection, NAMED
     if numbers is None:
-        return optimal_tokens(loaded.tokens, need_head(loaded, file, or_selection=True)), BEST
+        return optimal_tokens(loaded.tokens, need_readout(loaded, file, or_selection=True)), BEST
     return _parse(numbers, loaded.tokens), GIVEN
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from attractor.analysis.predictions.prediction import counted_reasons, predicted_problem
 from attractor.analysis.predictions.trained import Trained, what_was_trained, with_instances
-from attractor.attention import LinearHead, get_parameterization
+from attractor.attention import get_parameterization
+from attractor.attention.readout import LinearReadout
 from attractor.files import LoadedTokens
 from attractor.geometry import Geometry
 from attractor.margin import Solution
@@ -61,10 +62,10 @@ def predict(
     """
     tokens = with_instances(loaded.tokens)
     head_trained = get_parameterization(loaded.parameterization).trains_head
-    if loaded.head is None and not head_trained:
+    if loaded.readout is None and not head_trained:
         trained = Trained()
     else:  # all heads that a file holds are linear, and where they start does not matter
-        head = loaded.head or LinearHead(np.zeros(tokens.value_dimension))
+        head = loaded.readout or LinearReadout(np.zeros(tokens.value_dimension))
         trained = what_was_trained(tokens, head, _LOSS, head_trained=head_trained)
     several = loaded.tokens.instances is not None
     kept = selection if several else Selection(selection.mask[None], selection.tied[None])

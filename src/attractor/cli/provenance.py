@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attractor.files import DataSet, LoadedTokens, data_hash
 from attractor.results.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
 from attractor.results.provenance import Provenance
+from attractor.results.provenance.fingerprint import digest
 from attractor.training import Trajectory
 from attractor.version import __version__
 
@@ -68,8 +69,6 @@ def sweep_provenance(
         of: The measures drawn.
         arguments: What the command was called with, but for files.
     """
-    from attractor.results.provenance.fingerprint import digest
-
     described = {name: str(data.attrs[name]) for name in ("experiment", "settings")}
     return Provenance.record(
         "report",

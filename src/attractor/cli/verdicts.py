@@ -12,7 +12,9 @@ import numpy as np
 from attractor.cli.session import Session
 from attractor.geometry import Geometry, get_geometry
 from attractor.geometry.loading import spelling_of
+from attractor.report.words import REACHED_RATIO, verdict_sentences
 from attractor.support.errors import InvalidInputError
+from attractor.training.optimizers.table import named_optimizer, spelling_of as spelled_optimizer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +28,6 @@ _MOST_TOKENS = 40
 
 def say_verdict(current: Session, verdict: Verdict) -> None:
     """Prints the table of a verdict, and what it means; the problem is said once."""
-    from attractor.report.words import verdict_sentences
-
     table = verdict.table()
     table.caption = None
     current.say(table, *verdict_sentences(verdict))
@@ -42,8 +42,6 @@ def say_verdict(current: Session, verdict: Verdict) -> None:
 
 def has_arrived(verdict: Verdict) -> bool:
     """Whether training got to the direction of the solution, in the median of its trials."""
-    from attractor.report.words import REACHED_RATIO
-
     ratios = verdict.margin_ratio.to_numpy()
     known = ratios[np.isfinite(ratios)]
     return bool(known.size) and float(np.median(known)) >= REACHED_RATIO
@@ -116,11 +114,8 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
 
 def longer_training(trajectory: Trajectory) -> str:
     """The command that trains as a run was trained, four times as long."""
-    from attractor.training.optimizers import named_optimizer
-
     settings = trajectory.settings
-    values = ",".join(f"{name}={value}" for name, value in settings["optimizer"].items())
-    optimizer = f"{trajectory.optimizer_name}:{values}"
+    optimizer = spelled_optimizer(trajectory.optimizer_name, settings["optimizer"])
     steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
     words = ["attractor", "train", "tokens.npz", "--steps", str(steps)]
     try:

@@ -14,15 +14,15 @@ from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import ExitCode, Session, session
 from attractor.cli.texts import layout_block
+from attractor.corpora.corpus import MOST_TRAINED
 from attractor.corpora.files.corpus import CORPUS_LAYOUT, CorpusCase
-from attractor.corpora.vocabulary import MOST_TRAINED
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
 
 if TYPE_CHECKING:
     from attractor.corpora import Corpus
-    from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
+    from attractor.corpora.embeddings import VocabularyEmbeddings
     from attractor.corpora.page import CorpusReport
 
 STEPS = 900
@@ -84,7 +84,7 @@ def corpus(
             )
 
         from attractor.corpora import load_corpus
-        from attractor.corpora.embedded.vocabulary_embeddings import parse_embedding
+        from attractor.corpora.embeddings import parse_embedding
 
         if embedding is not None:
             parse_embedding(embedding)
@@ -100,9 +100,9 @@ def corpus(
 
         from attractor.cli.provenance import report_provenance
         from attractor.corpora import corpus_structure, realizable_part
+        from attractor.corpora.linear_view import linear_view
         from attractor.corpora.page import CorpusReport, write_corpus_report
-        from attractor.corpora.parts.conflicting_part import conflicting_part
-        from attractor.corpora.parts.linear_view import linear_view
+        from attractor.corpora.parts import conflicting_part
         from attractor.results.paper import MECHANICS, NEXT_TOKEN
         from attractor.support.progress import progress_bar
 
@@ -195,7 +195,7 @@ def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> No
 
 def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:
     """The embeddings requested; else those of the file; else the unit vectors."""
-    from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
+    from attractor.corpora.embeddings import VocabularyEmbeddings
 
     names = loaded.corpus.vocabulary
     if name is None and loaded.embeddings is not None:

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attractor.corpora import CorpusStructure, PartialOrders, QueryGraphs, plots
-from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
+from attractor.corpora.embeddings import VocabularyEmbeddings
+from attractor.corpora.linear_view import LinearView
 from attractor.corpora.page_words import (
     GLOSSARY,
     collocation_sentence,
@@ -28,9 +29,7 @@ from attractor.corpora.page_words import (
     realizable_row,
     training_sentences,
 )
-from attractor.corpora.parts._realizable_part import RealizablePart
-from attractor.corpora.parts.conflicting_part import ConflictingPart
-from attractor.corpora.parts.linear_view import LinearView
+from attractor.corpora.parts import ConflictingPart, RealizablePart
 from attractor.corpora.plots.corpus import MOST_TOKENS
 from attractor.corpora.plots.orders import largest
 from attractor.corpora.two_stages.corpus_training import TWO_STAGES, TrainedCorpus

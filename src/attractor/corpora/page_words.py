@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from attractor.corpora import CorpusStructure
-from attractor.corpora.parts._realizable_part import RealizablePart
-from attractor.corpora.parts.conflicting_part import ConflictingPart
-from attractor.corpora.parts.linear_view import LinearView
-from attractor.corpora.structures.assumptions import REALIZABILITY
+from attractor.corpora.linear_view import LinearView
+from attractor.corpora.parts import ConflictingPart, RealizablePart
+from attractor.corpora.structures.structure import REALIZABILITY
 from attractor.corpora.two_stages.corpus_training import CONFLICTING, TWO_STAGES, TrainedCorpus
 from attractor.report.page import Table
 from attractor.report.words import NEAR_RATIO, REACHED_RATIO, near_one

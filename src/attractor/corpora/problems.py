@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.corpora.embedded.embeddings import check_embeddings
-from attractor.corpora.structures._collocation import Collocation
+from attractor.corpora.embeddings import check_embeddings
+from attractor.corpora.structures.occurrences import Collocation
 from attractor.corpora.structures.orders import PartialOrders
 from attractor.margin import MarginProblem
 from attractor.support.checks import check_kinds

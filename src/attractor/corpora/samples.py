@@ -1,20 +1,86 @@
-"""The distinct samples of a corpus, as rows that attention is trained on."""
+"""The distinct samples of a corpus, as rows that attention is trained on, and the most frequent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.corpora.corpus import Corpus
-from attractor.corpora.parts.fingerprints import Fingerprints
+from attractor.corpora.structures.occurrences import among, distinct, ranges
 from attractor.support.checks import check_kinds, one_or_several
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_shaped
 from attractor.tokens import Tokens
+
+
+class Fingerprints:
+    """A 64-bit number for each context; equal for equal contexts, and nearly surely for no others.
+
+    It is ``sum_i a(i) r(x_i)`` modulo ``2^64`` with random ``a`` and ``r``. Two different contexts
+    share one with probability ``2^-58`` or less: a product is zero where the powers of two in both
+    factors make up 64, ``33 / 2^64`` of all. Those of samples add a number of the label.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        """Draws the numbers of tokens, labels and places."""
+        generator = np.random.default_rng(64)
+
+        def draw(count: int) -> np.ndarray:
+            return generator.integers(0, 2**64, count, dtype=np.uint64)
+
+        self._corpus = corpus
+        of_token, self._of_label = draw(corpus.vocabulary_size), draw(corpus.vocabulary_size)
+        self._by_place = draw(int(corpus.lengths.max()) + 1)
+        self._value = of_token[corpus.tokens]
+
+    @cached_property
+    def contexts(self) -> np.ndarray:
+        """The number of each sample's context."""
+        corpus = self._corpus
+        if corpus.context_length is None:
+            return self._sums[corpus.positions + 1] - self._sums[corpus.first]
+        *_, (_, context) = self._windows()
+        return context
+
+    def samples(self, labels: Int[np.ndarray, "samples"]) -> np.ndarray:
+        """The number of each sample: its context with a label."""
+        return self.contexts + self._of_label[labels]
+
+    def with_prefix_missing(self) -> Bool[np.ndarray, "samples"]:
+        """Contexts with a prefix that is not the context of any sample."""
+        corpus, known = self._corpus, distinct(self.contexts)
+        if corpus.context_length is None:
+            begin = self._sums[corpus.starts[corpus.sentence_of]]
+            lacking = np.cumsum(np.append(False, ~among(self._sums[1:] - begin, known)))
+            return lacking[corpus.positions] > lacking[corpus.first]
+        missing = np.zeros(len(corpus.positions), dtype=bool)
+        for inside, context in self._windows():
+            missing |= inside & ~among(context, known)
+        return missing
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        """Sums up to every place, where contexts begin with their sentence."""
+        corpus = self._corpus
+        within = np.arange(len(corpus.tokens)) - corpus.starts[corpus.sentence_of]
+        terms = self._value * self._by_place[within]
+        return np.cumsum(np.append(np.uint64(0), terms), dtype=np.uint64)
+
+    def _windows(self) -> Iterator[tuple[Bool[np.ndarray, "samples"], np.ndarray]]:
+        """The numbers of the first tokens of contexts, one more each time, and which go on."""
+        first, last = self._corpus.first, self._corpus.positions
+        context = np.zeros(len(last), dtype=np.uint64)
+        for offset in range(int((last - first).max()) + 1):
+            place = first + offset
+            term = self._value[np.minimum(place, last)] * self._by_place[offset]
+            context = context + np.where(place <= last, term, np.uint64(0))
+            yield place < last, context
+
 
 MOST_ENTRIES = 2 * 10**8
 """Numbers in the keys of all rows: 1.6 GB."""
@@ -160,3 +226,66 @@ def _check_size(entries: int) -> None:
             f"the keys of all contexts would be {entries:,} numbers",
             "Give a context_length, fewer sentences, or embeddings of a smaller dimension",
         )
+
+
+def frequent_samples(
+    corpus: Corpus,
+    work: int,
+    samples: Int[np.ndarray, "n"] | None = None,
+    labels: Int[np.ndarray, "samples"] | None = None,
+) -> tuple[Corpus, float]:
+    """The distinct samples of a corpus, the most frequent of them where there are too many.
+
+    Contexts of one token are always kept, as the collocation is theirs; a part of a realizable
+    corpus that has them is realizable.
+
+    Args:
+        corpus: The corpus.
+        work: The most work of a step of training: for each context the square of the longest one's
+            length, for pairs of its tokens, and the size of the vocabulary, for its logits.
+        samples: Which samples to choose among; default: all.
+        labels: Labels of all samples, in place of their own.
+
+    Returns:
+        The samples as contexts of their own over the same vocabulary, each counted by its
+        frequency; and their share of all that were chosen among, by weight.
+    """
+    distinct, frequencies = counted_samples(corpus, samples, labels)
+    lengths = corpus.positions[distinct] + 1 - corpus.first[distinct]
+    order = np.lexsort((np.arange(len(lengths)), -frequencies, lengths > 1))
+    longest = np.maximum.accumulate(lengths[order])
+    size = np.arange(1.0, len(order) + 1) * (longest**2 + corpus.vocabulary_size)
+    count = max(int(np.searchsorted(size, work, side="right")), int((lengths == 1).sum()))
+    chosen = np.sort(order[:count])
+    frequencies, distinct = frequencies[chosen], distinct[chosen]
+    share = float(frequencies.sum())
+    own = None if labels is None else labels[distinct]
+    return samples_alone(corpus, distinct, frequencies, own), share
+
+
+def samples_alone(
+    corpus: Corpus,
+    samples: Int[np.ndarray, "n"],
+    counts: np.ndarray,
+    labels: Int[np.ndarray, "n"] | None = None,
+) -> Corpus:
+    """Some samples as contexts of their own, over the same vocabulary.
+
+    Args:
+        corpus: The corpus.
+        samples: Which samples.
+        counts: The weight of each.
+        labels: Labels in place of their own.
+    """
+    first = corpus.first[samples]
+    lengths = corpus.positions[samples] + 2 - first
+    tokens = corpus.tokens[ranges(first, lengths)]
+    if labels is not None:
+        tokens[np.cumsum(lengths) - 1] = labels
+    return Corpus(
+        tokens,
+        np.cumsum([0, *lengths]),
+        corpus.vocabulary,
+        every_prefix=False,
+        counts=counts,
+    )

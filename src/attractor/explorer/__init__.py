@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.explorer._explore import explore as explore, explorer_page as explorer_page
     from attractor.explorer.building import state_of as state_of
-    from attractor.explorer.explorer import Explorer as Explorer
-    from attractor.explorer.scenes import scene_named as scene_named, scene_names as scene_names
-    from attractor.explorer.state import check_state as check_state
+    from attractor.explorer.explorer import (
+        Explorer as Explorer,
+        explore as explore,
+        explorer_page as explorer_page,
+    )
+    from attractor.explorer.state import (
+        check_state as check_state,
+        scene_named as scene_named,
+        scene_names as scene_names,
+    )
 
 import_on_first_use(__name__)

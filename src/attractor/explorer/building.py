@@ -11,8 +11,8 @@ import numpy as np
 from attractor.attention import Joint, KeyQuery, get_parameterization
 from attractor.attention.heads.named import is_linear
 from attractor.attention.parameterization import Parameterization
+from attractor.explorer.answers import optimizer_of
 from attractor.explorer.projection import projected
-from attractor.explorer.reading import optimizer_of
 from attractor.explorer.state import (
     LOSSES,
     MOST_NUMBERS,

@@ -39,8 +39,8 @@ def explore(
         list[str] | None,
         typer.Option(
             help="The optimizer; twice for two side by side; default: that of the file, or "
-            "normalized gradient descent: gd, ngd, md:p=1.5, sign_descent, "
-            "greedy_coordinate_descent, spectral_descent. A page computes these alone."
+            "normalized gradient descent: gd, ngd, md:p=1.5, sign, greedy, spectral. A page "
+            "computes these alone."
         ),
     ] = None,
     lr: OptionalLearningRate = None,
@@ -91,14 +91,15 @@ def explore(
         if file is not None:
             existing_file(file, LoadedTokens.missing)
 
-        from attractor.explorer.page import page_of
+        from attractor.explorer.explorer import page_of
 
         if scene is not None:
-            from attractor.explorer.scenes import scene_named
+            from attractor.explorer.state import scene_named
 
             state = scene_named(scene)
         else:
-            from attractor.cli.inputs import need_head, one_data_set, plan, read_tokens, select
+            from attractor.cli.inputs import need_head, one_data_set, read_tokens, select
+            from attractor.cli.plans import plan
             from attractor.explorer import state_of
 
             loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)

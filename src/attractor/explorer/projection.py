@@ -11,13 +11,15 @@ import numpy as np
 from jaxtyping import Float
 
 from attractor.attention import get_parameterization
-from attractor.explorer.answers import paths_of, solved, status_of
-from attractor.explorer.reading import (
+from attractor.explorer.answers import (
     geometry_of,
     head_of,
     layer_of,
     optimizer_of,
+    paths_of,
     selection_of,
+    solved,
+    status_of,
     tokens_of,
 )
 from attractor.explorer.state import MOST_SOLUTIONS, State

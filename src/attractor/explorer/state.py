@@ -1,4 +1,4 @@
-"""What a page shows, as plain JSON, checked: types, ranges and sizes stand in ``schema.json``.
+"""What a page shows, as plain JSON, checked: its fields stand in ``schema.json``; stored scenes.
 
 A state comes from a page, a notebook or a file as often as from here, so that it is data: sizes are
 bounded, names are those of the library, and nothing in it is run. The page reads the same schema
@@ -7,17 +7,27 @@ bounded, names are those of the library, and nothing in it is run. The page read
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from attractor.geometry import get_geometry
-from attractor.support.checks import as_number, check_count, check_number, is_whole, shown, suggest
+from attractor.support.checks import (
+    as_number,
+    check_choice,
+    check_count,
+    check_number,
+    is_whole,
+    shown,
+    suggest,
+)
 from attractor.support.errors import InvalidInputError
 from attractor.support.visible import UNSEEN
 
@@ -289,3 +299,34 @@ def _check_projection(projection: State, d: int) -> None:
         raise InvalidInputError(
             "state.projection.axes", "they are not orthonormal", "Give two directions that are"
         )
+
+
+@cache
+def _stored() -> dict[str, State]:
+    """The scenes of the page, as its build writes them."""
+    file = resources.files("attractor.explorer").joinpath("static", "scenes.json")
+    scenes = json.loads(file.read_text("utf-8"))
+    return {scene["name"]: check_state(scene["state"]) for scene in scenes}
+
+
+def scene_names() -> list[str]:
+    """The names of all scenes, in the order in which a page offers them."""
+    return list(_stored())
+
+
+def scene_named(name: str) -> State:
+    """The state of a scene.
+
+    Args:
+        name: Its name, such as "two-basins".
+
+    Raises:
+        InvalidInputError: If no scene has that name.
+
+    Example:
+        >>> import attractor as at
+        >>> explorer = at.explorer.Explorer(at.explorer.scene_named("two-basins"))
+        >>> explorer.tokens
+        Tokens(2 sequences x 4 tokens, 1 queries each, keys in R^2, queries in R^1, masked, labeled)
+    """
+    return copy.deepcopy(_stored()[check_choice("scene", name, _stored())])

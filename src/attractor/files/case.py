@@ -17,7 +17,7 @@ from attractor.files import data_hash
 from attractor.files.contents import DataSet, FileContents
 from attractor.files.reading import load_tokens
 from attractor.files.shrinking import Trial, drop
-from attractor.files.token_file import LoadedTokens
+from attractor.files.token_file import LoadedTokens, weight_of
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.selection import Selection, optimal_tokens, token_scores
@@ -111,7 +111,7 @@ class Case(DataSet):
                 "head", f"a token file holds no {self.head.name} head", "Save cases of linear heads"
             )
         training = self.initial, self.chosen, self.optimizer, self.steps
-        LoadedTokens(self.tokens, self.head, self.parameterization, *training).save(path)
+        LoadedTokens(self.tokens, weight_of(self.head), self.parameterization, *training).save(path)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that a case holds besides tokens and head, by name, for hashing."""

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import safetensors.numpy
 
+from attractor.files._data_hash import data_hash
 from attractor.support.checks import check_path
 from attractor.support.containers import StoredArrays, StoredTensors, parse_json
 from attractor.support.errors import InvalidInputError
@@ -188,8 +190,6 @@ class DataSet(ABC):
     @cached_property
     def hash(self) -> str:
         """SHA-256 of all that outcomes depend on."""
-        from attractor.files import data_hash
-
         return data_hash(None, None, **self.arrays())
 
     @property
@@ -312,12 +312,10 @@ def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[s
         np.savez_compressed(content, allow_pickle=False, **arrays, **named)
         write_file(file, content.getvalue())
         return
-    from safetensors.numpy import save
-
     listed = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
     metadata = {**texts, **{name: json.dumps(array.tolist()) for name, array in listed.items()}}
     # safetensors writes memory as it lies, whatever the strides.
     numbers = {
         name: np.asarray(array, order="C") for name, array in arrays.items() if name not in listed
     }
-    write_file(file, save(numbers, metadata=metadata or None))
+    write_file(file, safetensors.numpy.save(numbers, metadata=metadata or None))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attractor.attention import LinearHead
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64, finite_where
 from attractor.tokens import Tokens
@@ -57,11 +56,13 @@ def tokens_from_scores(rows: Tokens, scores: Any) -> Tokens:
     return _with_values(own_rows, values.reshape(*lead, n * K, T, 1))
 
 
-def scores_of(tokens: Tokens, head: LinearHead | None) -> Float[np.ndarray, "..."] | None:
+def scores_of(
+    tokens: Tokens, head_weight: Float[np.ndarray, "*instances v"] | None
+) -> Float[np.ndarray, "..."] | None:
     """The scores that tokens were made from, or None if they are of another kind."""
-    if head is None or head.instances is not None or tokens.values is tokens.keys:
+    if head_weight is None or head_weight.ndim > 1 or tokens.values is tokens.keys:
         return None
-    plain = tokens.value_dimension == 1 and float(head.weight[0]) == 1
+    plain = tokens.value_dimension == 1 and float(head_weight[0]) == 1
     if not plain or tokens.labels is None or (tokens.labels != 1).any():
         return None
     scores = tokens.values[..., 0]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
+from attractor.attention import get_parameterization
+from attractor.attention.readout import LinearReadout
 from attractor.files.contents import ArrayFile, Layout, check_known
+from attractor.files.scores import scores_of, tokens_from_scores
+from attractor.files.selections import read_selection, selection_array
 from attractor.margin.selection import Selection
 from attractor.support.checks import check_count, check_kinds, check_text, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64, as_plain
 from attractor.tokens import Tokens
+from attractor.training.initial import check_initial
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead, Parameterization
@@ -58,7 +65,8 @@ class LoadedTokens(ArrayFile):
 
     Attributes:
         tokens: The sequences.
-        head: The head, fixed or where its training starts; None where the file has none.
+        head_weight: The vector v of the head, fixed or where its training starts, ``(v,)`` or
+            ``(instances, v)``; None where the file has none.
         parameterization: What is trained, by the name that ``train`` knows.
         initial: Where training starts, as ``train`` takes it; None for random weights.
         selection: The tokens that the file names, or None.
@@ -78,7 +86,7 @@ class LoadedTokens(ArrayFile):
     )
     layout: ClassVar[Layout] = LAYOUT
     tokens: Tokens
-    head: LinearHead | None
+    head_weight: Float[np.ndarray, "*instances v"] | None
     parameterization: str = "W"
     initial: Any = None
     selection: Selection | None = None
@@ -87,15 +95,23 @@ class LoadedTokens(ArrayFile):
     from_scores: bool = False
     about: str = "data"
 
+    @functools.cached_property
+    def head(self) -> LinearHead | None:
+        """The head that can be trained; None where the file has none."""
+        from attractor.attention import LinearHead
+
+        return None if self.head_weight is None else LinearHead(self.head_weight)
+
+    @property
+    def readout(self) -> LinearReadout | None:
+        """The head as margin problems need it; None where the file has none."""
+        return None if self.head_weight is None else LinearReadout(self.head_weight)
+
     @classmethod
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
     ) -> LoadedTokens:
         """Puts together what lies in a token file; see ``ArrayFile``."""
-        from attractor.attention import LinearHead, get_parameterization
-        from attractor.files.scores import tokens_from_scores
-        from attractor.files.selections import read_selection
-
         layer = get_parameterization(texts.get("parameterization", "W"))
         _check_names(arrays, layer, name)
         if "optimizer" in texts:
@@ -108,7 +124,7 @@ class LoadedTokens(ArrayFile):
             tokens = tokens_from_scores(rows, arrays["scores"])
         return cls(
             tokens=tokens,
-            head=LinearHead([1.0]) if from_scores else _head(arrays, tokens),
+            head_weight=np.ones(1) if from_scores else _head_weight(arrays, tokens),
             parameterization=layer.name,
             initial=_initial(arrays, layer, tokens),
             selection=read_selection(arrays.get("selection"), rows, tokens),
@@ -127,12 +143,9 @@ class LoadedTokens(ArrayFile):
         Raises:
             InvalidInputError: If something cannot be kept in a token file.
         """
-        from attractor.attention import get_parameterization
-        from attractor.files.selections import selection_array
-
         layer = get_parameterization(self.parameterization)
         given = _token_arrays(self.tokens, layer)
-        given |= _targets(self.tokens, self.head, layer) | _start_arrays(self.initial, layer)
+        given |= _targets(self.tokens, self.head_weight, layer) | _start_arrays(self.initial, layer)
         if self.selection is not None:
             given["selection"] = selection_array(self.selection, self.tokens)
         if self.steps is not None:
@@ -148,7 +161,7 @@ class LoadedTokens(ArrayFile):
         Raises:
             InvalidInputError: If the file says neither scores nor a head.
         """
-        if self.head is None:
+        if self.head_weight is None:
             raise InvalidInputError(
                 "head",
                 f"{self.about} has no such array, and no scores",
@@ -171,15 +184,13 @@ class LoadedTokens(ArrayFile):
 
     def __getitem__(self, instance: int) -> LoadedTokens:
         """One of several data sets, with what belongs to it."""
-        from attractor.attention import LinearHead
-
-        head = self.head
-        if head is not None and head.instances is not None:
-            head = LinearHead(head.weight[instance])
+        weight = self.head_weight
+        if weight is not None and weight.ndim > 1:
+            weight = weight[instance]
         return dataclasses.replace(
             self,
             tokens=self.tokens[instance],
-            head=head,
+            head_weight=weight,
             initial=self._start_of(instance),
             selection=None if self.selection is None else self.selection[instance],
         )
@@ -187,8 +198,6 @@ class LoadedTokens(ArrayFile):
     def _start_of(self, instance: int) -> Any:
         if self.initial is None:
             return None
-        from attractor.attention import get_parameterization
-
         layer = get_parameterization(self.parameterization)
         tokens = layer.prepare(self.tokens)
         shapes = layer.shapes(tokens.key_dimension, tokens.query_dimension)
@@ -232,7 +241,8 @@ def save_tokens(
             token file; nothing is written then.
     """
     check_kinds(tokens=(tokens, Tokens), selection=(selection, Selection | None))
-    held = LoadedTokens(tokens, head, parameterization, initial, selection, optimizer, steps)
+    weight = weight_of(head)
+    held = LoadedTokens(tokens, weight, parameterization, initial, selection, optimizer, steps)
     held.save(path)
 
 
@@ -321,9 +331,24 @@ def _tokens(arrays: Mapping[str, np.ndarray]) -> Tokens:
     )
 
 
-def _head(arrays: Mapping[str, np.ndarray], tokens: Tokens) -> LinearHead | None:
-    from attractor.attention import LinearHead
+def weight_of(head: Any) -> Float[np.ndarray, "*instances v"] | None:
+    """The vector of a linear head; None of none.
 
+    Raises:
+        InvalidInputError: If it is another head.
+    """
+    if head is None:
+        return None
+    if not isinstance(head, LinearReadout):
+        raise InvalidInputError(
+            "head", f"it is a {type(head).__name__}", "A token file holds linear heads alone"
+        )
+    return np.asarray(head.weight)
+
+
+def _head_weight(
+    arrays: Mapping[str, np.ndarray], tokens: Tokens
+) -> Float[np.ndarray, "*instances v"] | None:
     name = "initial_head" if "initial_head" in arrays else "head"
     if name not in arrays:
         return None
@@ -337,7 +362,7 @@ def _head(arrays: Mapping[str, np.ndarray], tokens: Tokens) -> LinearHead | None
             f"its shape is {v.shape}, but the {what} have {d} numbers each",
             f"Its shape must be {' or '.join(str(shape) for shape in shapes)}",
         )
-    return LinearHead(v)
+    return v
 
 
 def _initial(
@@ -354,8 +379,6 @@ def _initial(
             f"the file has {' and '.join(sorted(given))}, but {layer.name!r} is trained",
             f"Give exactly {' and '.join(names.values())}, or set parameterization",
         )
-    from attractor.training.initial import check_initial
-
     start = {trained: as_float64(name, arrays[name]) for trained, name in names.items()}
     check_initial(start, layer, layer.prepare(tokens), 1)
     return start if len(start) > 1 else next(iter(start.values()))
@@ -395,29 +418,22 @@ def _token_arrays(tokens: Tokens, layer: Parameterization) -> dict[str, np.ndarr
 
 
 def _targets(
-    tokens: Tokens, head: LinearHead | None, layer: Parameterization
+    tokens: Tokens, weight: Float[np.ndarray, "*instances v"] | None, layer: Parameterization
 ) -> dict[str, np.ndarray]:
     """The targets of training: scores, or labels with a head and values."""
-    from attractor.attention import LinearHead
-    from attractor.files.scores import scores_of
-
     if tokens.weights is not None and not _mark_padding(tokens.weights):
         raise InvalidInputError("tokens", "their rows have weights", "A token file holds none")
     if tokens.labels is None:
         raise InvalidInputError("tokens", "they have no labels", "Give labels, -1 or +1")
-    if head is not None and not isinstance(head, LinearHead):
-        raise InvalidInputError(
-            "head", f"it is a {type(head).__name__}", "A token file holds linear heads alone"
-        )
-    scores = None if layer.trains_head else scores_of(tokens, head)
+    scores = None if layer.trains_head else scores_of(tokens, weight)
     if scores is not None:
         return {"scores": scores}
     one_query = tokens.queries_per_sequence == 1
     arrays = {"labels": tokens.labels[..., 0] if one_query else tokens.labels}
     if not np.array_equal(tokens.values, tokens.keys):
         arrays["values"] = tokens.values
-    if head is not None:
-        arrays["initial_head" if layer.trains_head else "head"] = np.asarray(head.weight)
+    if weight is not None:
+        arrays["initial_head" if layer.trains_head else "head"] = weight
     return arrays
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 
 from attractor.support.loaded import is_of_loaded
 
 
+def _of_jax() -> Any:
+    """The same functions for arrays of JAX."""
+    from attractor.geometry import jax_decompositions
+
+    return jax_decompositions
+
+
 def singular_values(W: Float[Any, "*batch d e"]) -> Float[Any, "*batch k"]:
     """Singular values in descending order, k = min(d, e) of them."""
     if is_of_loaded(W, "jax", "Array"):
-        from attractor.geometry import jax_decompositions
-
-        return jax_decompositions.singular_values(W)
+        return _of_jax().singular_values(W)
     return W.__array_namespace__().linalg.svdvals(W)
 
 
@@ -27,9 +33,7 @@ def singular_value_decomposition(
     Of NumPy's arrays it is found where LAPACK's divide and conquer fails, too.
     """
     if is_of_loaded(W, "jax", "Array"):
-        from attractor.geometry import jax_decompositions
-
-        return jax_decompositions.singular_value_decomposition(W)
+        return _of_jax().singular_value_decomposition(W)
     try:
         return W.__array_namespace__().linalg.svd(W, full_matrices=False)
     except np.linalg.LinAlgError:
@@ -44,8 +48,6 @@ def _by_iterations(
     Float[np.ndarray, "*batch d k"], Float[np.ndarray, "*batch k"], Float[np.ndarray, "*batch k e"]
 ]:
     """The same by iterations of the QR decomposition, slower and surer."""
-    import scipy.linalg
-
     flat = W.reshape(-1, *W.shape[-2:])
     parts = [scipy.linalg.svd(one, full_matrices=False, lapack_driver="gesvd") for one in flat]
     U, values, V = (np.stack(each) for each in zip(*parts, strict=True))
@@ -64,9 +66,7 @@ def singular_power(W: Float[Any, "*batch d e"], exponent: int) -> Float[Any, "*b
         exponent: 0 or 2.
     """
     if is_of_loaded(W, "jax", "Array"):
-        from attractor.geometry import jax_decompositions
-
-        return jax_decompositions.singular_power(W, exponent)
+        return _of_jax().singular_power(W, exponent)
     xp = W.__array_namespace__()
     U, values, V = singular_value_decomposition(W)
     kept = values > sum(W.shape[-2:]) * xp.finfo(values.dtype).eps * values[..., :1]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Projections as Projections,
     )
     from attractor.heads.captured.captured_file import load_captured as load_captured
-    from attractor.heads.captured.planted import planted_heads as planted_heads
     from attractor.heads.checkpoints._audit_checkpoints import (
         audit_checkpoints as audit_checkpoints,
     )
@@ -34,8 +33,11 @@ if TYPE_CHECKING:
         CheckpointAudit as CheckpointAudit,
         load_checkpoint_audit as load_checkpoint_audit,
     )
-    from attractor.heads.monitor._trainer_callback import trainer_callback as trainer_callback
-    from attractor.heads.monitor._watched_heads import watched_heads as watched_heads
+    from attractor.heads.example import planted_heads as planted_heads
+    from attractor.heads.monitor._watched_heads import (
+        trainer_callback as trainer_callback,
+        watched_heads as watched_heads,
+    )
     from attractor.heads.monitor.head import WatchedHead as WatchedHead
     from attractor.heads.monitor.head_monitor import (
         HeadMonitor as HeadMonitor,

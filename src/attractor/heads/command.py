@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attractor.cli.command import Command
-from attractor.cli.netcdf_kinds import CAPTURED, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import LONG, session
-from attractor.heads.documents import check_documents, read_documents
-from attractor.heads.model_shape import ModelShape
+from attractor.files.netcdf_kinds import CAPTURED, refuse_other_kinds
+from attractor.heads.inputs import ModelShape, check_documents, read_documents
 from attractor.support.checks import naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFolder, check_paths, kept_beside
@@ -412,7 +411,7 @@ def _control(captured: Captured, alpha: float, seed: int, progress: bool) -> xr.
 
     load = None
     if all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        from attractor.heads.capture.in_bert import captured_in_bert as load
+        from attractor.heads.capture._capture_heads import captured_in_bert as load
     return positive_control(
         ControlSizes.of(captured), draws=fewest_draws(alpha), alpha=alpha, load=load, seed=seed,
         progress=progress,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         bias_matrix as bias_matrix,
         which_norm as which_norm,
     )
-    from attractor.maps.comparison._paired import Paired as Paired, paired as paired
-    from attractor.maps.comparison.page import labeled as labeled
+    from attractor.maps.comparison import Paired as Paired, labeled as labeled, paired as paired
 
 import_on_first_use(__name__)

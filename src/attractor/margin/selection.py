@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.attention.readout import Readout
 from attractor.geometry import lengths
 from attractor.geometry.vectors import in_ordinary_units
 from attractor.results import Described, Rows
@@ -18,9 +19,6 @@ from attractor.support.loaded import is_of_loaded
 from attractor.support.precision import as_plain, as_real
 from attractor.support.randomness import seeded
 from attractor.tokens import Tokens
-
-if TYPE_CHECKING:
-    from attractor.attention.heads import Head
 
 _LISTED = 8
 """Positions that a summary lists."""
@@ -135,7 +133,7 @@ class Selection(Described):
 
 
 def token_scores(
-    tokens: Tokens, head: Head | Callable[[Any], Any]
+    tokens: Tokens, head: Readout | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query token"]:
     """Token scores ``gamma_ikt = y_ik h(x_it)``, minus infinity where masked.
 
@@ -182,7 +180,7 @@ def token_scores(
     return np.where(tokens.mask, tokens.labels[..., None] * predictions[..., None, :], -np.inf)
 
 
-def optimal_tokens(tokens: Tokens, head: Head | Callable[[Any], Any]) -> Selection:
+def optimal_tokens(tokens: Tokens, head: Readout | Callable[[Any], Any]) -> Selection:
     """The tokens with the highest score in each row; ties are kept together and reported.
 
     Two scores tie when they differ by no more than rounding leaves of equal ones. For
@@ -244,14 +242,16 @@ def attended_tokens(tokens: Tokens, W: Float[np.ndarray, "*batch d e"]) -> Selec
     return Selection(mask, mask.sum(-1) > 1)
 
 
-def _by_head(head: Head | None) -> bool:
+def _by_head(head: Readout | None) -> bool:
     """Whether a head is one for each of several attention heads."""
     return getattr(head, "each", None) is not None
 
 
-def _own_head(head: Head | Callable[[Any], Any], tokens: Tokens) -> Head | None:
+def _own_head(head: Readout | Callable[[Any], Any], tokens: Tokens) -> Readout | None:
     """A head that reads a batch, also for an Equinox module of the user's; None for a function."""
-    if is_of_loaded(head, "equinox", "Module"):  # as heads are
+    if isinstance(head, Readout):
+        return head
+    if is_of_loaded(head, "equinox", "Module"):
         from attractor.attention.heads import as_head
 
         return as_head(head, tokens.value_dimension)
@@ -266,7 +266,7 @@ def _predictions(head: Callable[[Any], Any], tokens: Tokens) -> Float[np.ndarray
 
 
 def score_rounding(
-    tokens: Tokens, head: Head | Callable[[Any], Any]
+    tokens: Tokens, head: Readout | Callable[[Any], Any]
 ) -> Float[np.ndarray, "*instances sequence query"]:
     """Rounding of a token score: a few units of the terms it is summed from."""
     own = _own_head(head, tokens)

@@ -13,11 +13,13 @@ from jaxtyping import Bool, Float
 
 from attractor.geometry import Geometry, Schatten, has_norm_of
 from attractor.margin.certificates.certificate import Certificate, rank_of
+from attractor.margin.certificates.certificate_file import save_certificate
 from attractor.margin.faces.rank import RankEvidence, certified_rank
 from attractor.margin.faces.uniqueness import Uniqueness, unique_at_once, uniqueness_of
 from attractor.margin.problem import MarginProblem, tokens_of
 from attractor.margin.solved_once import memory
 from attractor.results import Plotted, Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_path
 from attractor.support.errors import InvalidInputError, Status
 
@@ -240,15 +242,10 @@ class Solution(Plotted, Summary):
         Raises:
             InvalidInputError: If this holds several instances, or proves nothing.
         """
-        path = check_path("path", path)
-        from attractor.margin.certificates.certificate_file import save_certificate
-
-        save_certificate(self, path)
+        save_certificate(self, check_path("path", path))
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         lead = ("instance",) if self._batched else ()
         per_instance = (
             "norm value margin dual_value dual_norm gap kkt_residual equality_residual "
@@ -265,7 +262,7 @@ class Solution(Plotted, Summary):
         data["status"] = (lead, texts_of(self.status))
         if not self._batched:  # of thousands of instances it would take seconds
             data["uniqueness"] = ((), str(self.uniqueness))
-        return xr.Dataset(data, attrs={"geometry": self.geometry.name})
+        return labeled(data, attributes={"geometry": self.geometry.name})
 
     def _picture(self) -> tuple[str, Solution]:
         return "solution_figure", self

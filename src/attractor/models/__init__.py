@@ -1,16 +1,22 @@
 """Small transformers for texts and images, and their training."""
 
 from attractor.models import datasets as datasets
-from attractor.models._head_matrices import head_matrices
-from attractor.models._train_classifier import train_classifier
-from attractor.models.building import build_model
+from attractor.models._train_classifier import (
+    LearningRateSearch,
+    search_learning_rate,
+    train_classifier,
+)
 from attractor.models.classification_data import ClassificationData, Examples
 from attractor.models.classifier_trajectory import ClassifierTrajectory
 from attractor.models.configuration import TextTransformerConfig, VisionTransformerConfig
-from attractor.models.learning_rate_search import LearningRateSearch, search_learning_rate
-from attractor.models.model_file import load_model, save_model
-from attractor.models.text import TextTransformer
-from attractor.models.vision import VisionTransformer
+from attractor.models.transformers import (
+    TextTransformer,
+    VisionTransformer,
+    build_model,
+    head_matrices,
+    load_model,
+    save_model,
+)
 from attractor.support.settings import all_in_own_settings
 
 __all__ = [

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from attractor.models.building import Model
 from attractor.models.classification_data import Examples
-from attractor.models.model_file import named_weights
+from attractor.models.transformers import Model, named_weights
 from attractor.support.errors import TrialStatus
 from attractor.training.loop import Objective
 from attractor.training.optimizers import Optimizer

@@ -12,9 +12,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attractor.models.building import CONFIGS, Config, Model, model_shapes
 from attractor.models.classifier_training import BEST, LAST
-from attractor.models.model_file import named_weights
+from attractor.models.transformers import CONFIGS, Config, Model, model_shapes, named_weights
 from attractor.results import RecordedRun, Rows, StoredRun, check_records, reading_run, save_run
 from attractor.support.checks import check_choice, check_count
 from attractor.support.containers import parse_json

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attractor.corpora.embedded.embeddings import are_orthonormal, orthonormality_error
+from attractor.corpora.embeddings import are_orthonormal, orthonormality_error
 from attractor.corpora.files.corpus import CorpusCase
-from attractor.corpora.structures.assumptions import REALIZABILITY, REPETITION
+from attractor.corpora.structures.structure import REALIZABILITY, REPETITION
 from attractor.papers.ledger.claim import Assumption, Check
 from attractor.papers.next_token.data import (
     grammar,

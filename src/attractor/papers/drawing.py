@@ -16,6 +16,7 @@ from attractor.papers.figure import SIZES, PaperFigure, Reading, Request
 from attractor.papers.ledger.packs import figures_in
 from attractor.plots.design.look import save_figure, style
 from attractor.results import Rows, Summary
+from attractor.results.html import paragraph, picture
 from attractor.results.provenance import Provenance, embed, read_provenance
 from attractor.support.containers import read_netcdf
 from attractor.support.errors import AttractorError, InvalidInputError
@@ -61,8 +62,6 @@ class DrawnFigure(Summary):
         return f"{self.figure.name}: {shown}", [*rows, ("files", files)]
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import paragraph, picture
-
         drawing = picture(self.files["png"].read_bytes(), self.figure.name)
         return [drawing, paragraph(self.caption), *super()._html_parts()]
 

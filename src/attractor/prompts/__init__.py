@@ -11,15 +11,13 @@ if TYPE_CHECKING:
         measures as measures,
         regression as regression,
     )
-    from attractor.prompts._random_head import random_head as random_head
-    from attractor.prompts.certified import (
-        CertifiedConcentration as CertifiedConcentration,
-        certified_concentration as certified_concentration,
-    )
     from attractor.prompts.concentration import (
+        CertifiedConcentration as CertifiedConcentration,
         RowConcentration as RowConcentration,
+        certified_concentration as certified_concentration,
         row_concentration as row_concentration,
     )
+    from attractor.prompts.example import random_head as random_head
     from attractor.prompts.files.head import (
         HEAD_LAYOUT as HEAD_LAYOUT,
         HeadCase as HeadCase,
@@ -47,7 +45,13 @@ if TYPE_CHECKING:
         monte_carlo_error as monte_carlo_error,
         output_error as output_error,
     )
-    from attractor.prompts.head import AttentionHead as AttentionHead
+    from attractor.prompts.head import (
+        AttentionHead as AttentionHead,
+        HeadGradients as HeadGradients,
+        head_gradients as head_gradients,
+        output as output,
+        output_jacobian as output_jacobian,
+    )
     from attractor.prompts.length import (
         AffineLimit as AffineLimit,
         PromptLength as PromptLength,
@@ -55,7 +59,7 @@ if TYPE_CHECKING:
         prompt_length as prompt_length,
         required_length as required_length,
     )
-    from attractor.prompts.length.sample_size import (
+    from attractor.prompts.length.how_long import (
         effective_sample_size as effective_sample_size,
         freezing_length as freezing_length,
     )
@@ -73,12 +77,6 @@ if TYPE_CHECKING:
         StudentT as StudentT,
         Tilt as Tilt,
         Uniform as Uniform,
-    )
-    from attractor.prompts.operator import (
-        HeadGradients as HeadGradients,
-        head_gradients as head_gradients,
-        output as output,
-        output_jacobian as output_jacobian,
     )
 
 import_on_first_use(__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attractor.analysis.predictions.comparison import COMPARED
+from attractor.analysis.outcomes import COMPARED
 from attractor.analysis.predictions.prediction import STAND_IN, requires_margin
 from attractor.geometry import Geometry
 from attractor.margin import Solution

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attractor.results.printed import without_columns
 from attractor.support.visible import visible
+
+_SPACES = re.compile(r"(?<=\S) {2,}(?=\S)")
+"""What aligns columns of text within a value."""
 
 _STYLE = """
 .attractor-result { color: inherit; overflow-x: auto; }
@@ -33,6 +36,11 @@ _STYLE = """
 .attractor-result img { background: #fff; max-width: 100%; }
 """
 """No color of its own but grays that show on white and on black, as notebooks have either."""
+
+
+def without_columns(text: str) -> str:
+    """Text whose runs of spaces, which align columns, become marks between them."""
+    return _SPACES.sub("; ", text)
 
 
 def in_notebook(parts: Iterable[str]) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import abc
 import io
 import math
-import re
 import textwrap
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from attractor.results.html import (
+    in_notebook,
+    paragraph,
+    printed_parts,
+    rows_table,
+    without_columns,
+)
 from attractor.support.checks import check_kinds
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-_SPACES = re.compile(r"(?<=\S) {2,}(?=\S)")
-"""What aligns columns of text within a value."""
 
 Rows = list[tuple[str, str]]
 """Names with their values, both in words."""
@@ -34,24 +37,14 @@ def plain_table(title: str | None = None, **options: Any) -> Table:
         title: The title above it.
         options: Further arguments of ``rich.table.Table``.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     look = {"title_justify": "left", "box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False}
     return Table(title=title, **look, **{"collapse_padding": True, **options})
-
-
-def without_columns(text: str) -> str:
-    """Text whose runs of spaces, which align columns, become marks between them."""
-    return _SPACES.sub("; ", text)
 
 
 class Shown(abc.ABC):
     """A result that a notebook shows as more than its text."""
 
     def _repr_html_(self) -> str:
-        from attractor.results.html import in_notebook
-
         return in_notebook(self._html_parts())
 
     @abc.abstractmethod
@@ -67,8 +60,6 @@ class Described(Shown):
         """The title, and names with their values."""
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import rows_table
-
         return [rows_table(*self._summary())]
 
 
@@ -87,8 +78,6 @@ class Printed(Shown):
         Raises:
             InvalidInputError: If it is none.
         """
-        from rich.console import Console
-
         check_kinds(console=(console, Console))
         self._print(console)
 
@@ -97,8 +86,6 @@ class Printed(Shown):
         """Prints it."""
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         stream = io.StringIO()
         # In a notebook rich would print there, whatever the file, and in color, unless told not to.
         self._print(Console(file=stream, width=self.width, force_jupyter=False, color_system=None))
@@ -108,8 +95,6 @@ class Printed(Shown):
         return str(self)
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import printed_parts
-
         return printed_parts(self._print)
 
 
@@ -124,8 +109,6 @@ class PlainText(Printed):
         console.print(str(self), highlight=False, markup=False, soft_wrap=True)
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import paragraph
-
         return [paragraph(str(self))]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_path
 from attractor.support.containers import parse_json, parsing, read_groups
 from attractor.support.errors import FileFormatError, InvalidInputError
@@ -128,9 +129,7 @@ def _read(stored: Mapping[str, xr.Dataset], within: str, groups: tuple[str, ...]
 
 def _unlabeled(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
     """A dataset whose dimensions carry no meaning but their size."""
-    import xarray as xr
-
-    return xr.Dataset(
+    return labeled(
         {
             name: ([f"{name}_{axis}" for axis in range(np.ndim(array))], np.asarray(array))
             for name, array in arrays.items()

@@ -13,6 +13,8 @@ import sys
 import zlib
 from pathlib import Path
 
+import platformdirs
+
 from attractor.support.checks import check_path
 from attractor.support.errors import InvalidInputError
 
@@ -97,11 +99,10 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> None:
     if "jax" not in sys.modules:
         os.environ.update({name.upper(): str(value) for name, value in settings.items()})
         return
-    import jax
     from jax.experimental.compilation_cache import compilation_cache
 
     for name, value in settings.items():
-        jax.config.update(name, value)
+        sys.modules["jax"].config.update(name, value)
     if _FOLDER in settings:  # JAX looks for its folder once, when it compiles for the first time
         compilation_cache.reset_cache()
 
@@ -119,8 +120,6 @@ def _folder_was_chosen() -> bool:
 
 def _default_folder() -> Path | None:
     """The subfolder of the user's cache folder; None where there is none to write to."""
-    import platformdirs
-
     try:
         default = Path(platformdirs.user_cache_dir("attractor"), "xla", kind_of_processor())
         if not default.is_absolute():  # without a home folder it lies in the working directory

@@ -253,10 +253,9 @@ def check_key(argument: str, key: Any) -> jax.Array:
         InvalidInputError: If it is not.
     """
     import jax
-    import jax.numpy as jnp
 
     if isinstance(key, jax.Array):
-        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.ndim == 0
-        if typed or (key.dtype == jnp.uint32 and key.shape == (2,)):
+        typed = jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) and key.ndim == 0
+        if typed or (key.dtype == jax.numpy.uint32 and key.shape == (2,)):
             return key
     raise InvalidInputError(argument, f"{shown(key)} is no key", "Give one: jax.random.key(0)")

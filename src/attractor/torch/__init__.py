@@ -3,11 +3,16 @@
 Importing this module imports PyTorch.
 """
 
-import attractor.torch._installed  # noqa: F401 - before all that needs PyTorch
+try:
+    import torch  # noqa: F401 - before all that needs it
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "attractor.torch needs PyTorch. Run `pip install 'attractor[torch]'`", name=error.name
+    ) from None
+
 from attractor.torch.mirror_descent import MirrorDescent
-from attractor.torch.optimizer import TorchOptimizer
 from attractor.torch.steepest_descent import SteepestDescent
-from attractor.torch.train import train_with_torch
+from attractor.torch.train import TorchOptimizer, train_with_torch
 
 __all__ = [
     "MirrorDescent",

@@ -1,9 +1,13 @@
 """Mirror descent as a PyTorch optimizer to drop in."""
 
+# PyTorch's own optimizers are made of some of these functions; it exports them under no other name.
+# pyright: reportPrivateImportUsage=false
+
 from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,9 +16,8 @@ from torch import Tensor
 from attractor.geometry.precision_limits import mirror_limits
 from attractor.support.checks import check_flag
 from attractor.support.errors import InvalidInputError, PrecisionWarning
-from attractor.torch.mirror_step import mirror_step, plain_step, unit_in_dual_norm
 from attractor.torch.signed_powers import signed_power_into, signed_powers
-from attractor.torch.wide_state import WideStateOptimizer, wide_type
+from attractor.torch.wide_state import WideStateOptimizer, plain_step, wide_type
 from attractor.training.optimizers.checks import check_mirror_exponent
 
 DUAL = "dual"
@@ -179,6 +182,53 @@ def _alike(
 
 def _compiling() -> bool:
     return torch.compiler.is_compiling()
+
+
+def unit_in_dual_norm(gradients: Sequence[Tensor], p: float) -> list[Tensor]:
+    """Every gradient by its norm ``||.||_q``, ``q = p / (p - 1)``; zero stays zero.
+
+    It is divided by its largest entry first, so that no power underflows or overflows.
+    """
+    found = []
+    for gradient in gradients:
+        largest = gradient.abs().amax()
+        shrunk = gradient / torch.where(largest != 0, largest, 1)
+        (powers,) = signed_powers([shrunk.abs()], p / (p - 1))
+        norm = powers.sum() ** ((p - 1) / p)
+        found.append(shrunk.div_(torch.where(norm != 0, norm, 1)))
+    return found
+
+
+def mirror_step(
+    weights: Sequence[Tensor],
+    duals: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    *,
+    p: float,
+    rate: float | Tensor,
+    shrinkage: float | Tensor,
+) -> None:
+    """``Y <- (1 - shrinkage) Y - rate M`` and ``W = sign(Y) |Y|^(1 / (p - 1))``, in place.
+
+    A weight that is not the image of its ``Y`` was changed by other code, or has never moved
+    since ``Y`` was first taken from it; ``Y`` is taken from it again. A weight whose ``Y`` then
+    does not move keeps its value.
+    """
+    inverse = 1 / (p - 1)
+    images = signed_powers(duals, inverse)
+    differ = [
+        image.to(weight.dtype) != weight for image, weight in zip(images, weights, strict=True)
+    ]
+    wide = [weight.to(dual.dtype) for weight, dual in zip(weights, duals, strict=True)]
+    before = [
+        torch.where(other, image, dual)
+        for other, image, dual in zip(differ, signed_powers(wide, p - 1), duals, strict=True)
+    ]
+    torch._foreach_copy_(list(duals), before)
+    plain_step(duals, steps, rate=rate, shrinkage=shrinkage)
+    after = signed_powers(duals, inverse)
+    for weight, dual, old, new in zip(weights, duals, before, after, strict=True):
+        weight.copy_(torch.where(dual == old, weight, new.to(weight.dtype)))
 
 
 class ChunkedStep:

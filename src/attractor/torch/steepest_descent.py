@@ -9,8 +9,7 @@ from torch import Tensor
 
 from attractor.geometry import Geometry, get_geometry
 from attractor.support.errors import InvalidInputError
-from attractor.torch.mirror_step import plain_step
-from attractor.torch.wide_state import WideStateOptimizer, wide_type
+from attractor.torch.wide_state import WideStateOptimizer, plain_step, wide_type
 
 MASTER = "master"
 

@@ -1,9 +1,12 @@
 """The base of this package's optimizers: checked settings, and state wider than the weights."""
 
+# PyTorch's own optimizers are made of some of these functions; it exports them under no other name.
+# pyright: reportPrivateImportUsage=false
+
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -182,3 +185,20 @@ class WideStateOptimizer(torch.optim.Optimizer):
                 state[MOMENTUM] = gradient.clone()
             found.append(state[MOMENTUM])
         return found
+
+
+def plain_step(
+    weights: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    *,
+    rate: float | Tensor,
+    shrinkage: float | Tensor,
+) -> None:
+    """``W <- (1 - shrinkage) W - rate M``, in place: that of mirror descent for p = 2."""
+    weights, steps = list(weights), list(steps)
+    if isinstance(shrinkage, Tensor) or shrinkage != 0:
+        torch._foreach_mul_(weights, 1 - shrinkage)
+    if isinstance(rate, Tensor):
+        torch._foreach_sub_(weights, torch._foreach_mul(steps, rate))
+    else:
+        torch._foreach_add_(weights, steps, alpha=-rate)

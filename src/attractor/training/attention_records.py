@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention import mean_loss, scaled_gradient
-from attractor.attention.entrywise_gradient import entrywise_gradient
+from attractor.attention.gradients.entrywise import entrywise_gradient
+from attractor.attention.gradients.plain import plain_gradient
 from attractor.attention.heads import Head
 from attractor.attention.losses import Loss
 from attractor.attention.parameterization import Descent, Parameterization, Parameters
-from attractor.attention.plain_gradient import plain_gradient
 from attractor.attention.rows import Rows
 from attractor.attention.scaled import Scaled, log_norm
 from attractor.attention.softmax import softmax_row

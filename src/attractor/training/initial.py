@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attractor.attention import Parameterization
 from attractor.support.checks import check_number, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64, as_plain
 from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attractor.attention import Parameterization
 
 INITIAL_SCALE = "initial_scale"
 """The axis of several scales, and the setting of one."""

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float, Int, Real
 
 from attractor.attention import Head
@@ -24,10 +25,6 @@ from attractor.tokens import Tokens
 from attractor.training.initial import INITIAL_SCALE
 from attractor.training.loop import Records
 from attractor.training.stored.trajectory_check import ATTENTION_HEAD, check_trajectory
-
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 _KIND = "trajectory"
 _TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "mask")
@@ -344,8 +341,6 @@ def trajectory_data(
         hyperparameters: Those that have several values.
         descriptions: Of measurements that training does not take, or in place of its own.
     """
-    import xarray as xr
-
     axes = {**hyperparameters, "instance": instance_numbers, "seed": seeds}
     trial, trials = tuple(axes), tuple(map(len, axes.values()))
     variables: dict[str, Any] = {}

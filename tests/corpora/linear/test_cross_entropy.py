@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from attractor.corpora.linear import EmbeddedContexts
-from attractor.corpora.linear.cross_entropy import (
+from attractor.corpora.linear.train import (
     entrywise_gradient_of,
     log_excess_of,
     rows_of,

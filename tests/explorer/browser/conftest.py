@@ -8,7 +8,7 @@ import pytest
 from shown import Shown
 
 from attractor.explorer import scene_named
-from attractor.explorer.page import page_of
+from attractor.explorer.explorer import page_of
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

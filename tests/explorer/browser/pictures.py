@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from attractor.explorer import scene_named, scene_names
-from attractor.explorer.page import page_of
+from attractor.explorer.explorer import page_of
 
 IMAGES = Path(__file__).parents[3] / "docs/images"
 READY = "document.querySelector('.attractor-explorer').dataset.painted"

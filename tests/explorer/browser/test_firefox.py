@@ -7,7 +7,7 @@ from bidi import FIREFOX, Firefox
 
 import attractor as at
 from attractor.explorer import Explorer, scene_named, scene_names
-from attractor.explorer.page import page_of
+from attractor.explorer.explorer import page_of
 
 HOST = "document.querySelector('.attractor-explorer')"
 

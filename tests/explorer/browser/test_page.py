@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import attractor as at
-from attractor.cli import app
+from attractor.cli.application import app
 from attractor.explorer import scene_names, state_of
 from attractor.files import load_tokens
 

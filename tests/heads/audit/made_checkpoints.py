@@ -6,7 +6,7 @@ import xarray as xr
 import attractor as at
 from attractor.heads import Captured, CheckpointAudit, Projections
 from attractor.heads.audit.margin_solution import problem_of
-from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.heads.captured.rows import trained_factors
 from attractor.heads.checkpoints.checkpoint_result import VARIABLES
 
 QUERIES, TOKENS, HIDDEN, WIDTH = 32, 6, 14, 6

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attractor.heads.audit.attention_pattern import attention_pattern
+from attractor.heads.audit._audit_heads import attention_pattern
 
 ROWS, TOKENS = 40, 8
 

@@ -5,9 +5,13 @@ import pytest
 from made_audit import made_audit
 from scipy.stats import binomtest
 
-from attractor.heads.statistics import calibration as module
-from attractor.heads.statistics.calibration import calibration, draws_as_heads
-from attractor.heads.statistics.multiple import randomization_p, together
+from attractor.heads.statistics import multiple as module
+from attractor.heads.statistics.multiple import (
+    calibration,
+    draws_as_heads,
+    randomization_p,
+    together,
+)
 
 ALPHA, DRAWS = 0.05, 39
 

@@ -3,7 +3,7 @@ import json
 import pytest
 from made_checkpoints import made_checkpoint_audit
 
-from attractor.heads.checkpoints.checkpoint_words import (
+from attractor.heads.checkpoints.checkpoint_result import (
     by_direction,
     movement_sentences,
     movement_table,

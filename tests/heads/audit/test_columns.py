@@ -7,7 +7,7 @@ from attractor.heads.audit.columns import (
     null_table,
     prompt_table,
 )
-from attractor.heads.audit.heads import by_clearness, heads
+from attractor.heads.audit.result import by_clearness, heads
 
 
 def test_a_row_for_each_head():

@@ -3,7 +3,7 @@ from made_audit import made_audit, made_control, with_margins
 from made_checkpoints import made_checkpoint_audit
 
 from attractor.heads import CaptureStatus, Learnable, Margin, Null
-from attractor.heads.audit.attention_pattern import Pattern
+from attractor.heads.audit._audit_heads import Pattern
 from attractor.heads.audit.columns import (
     control_table,
     head_table,
@@ -12,11 +12,9 @@ from attractor.heads.audit.columns import (
     null_table,
     prompt_table,
 )
-from attractor.heads.audit.glossary import explained, glossary
-from attractor.heads.audit.heads import heads
-from attractor.heads.audit.result import Prompt
-from attractor.heads.checkpoints.checkpoint_result import Direction
-from attractor.heads.checkpoints.checkpoint_words import movement_table, movements_of
+from attractor.heads.audit.result import Prompt, heads
+from attractor.heads.audit.summary import explained, glossary
+from attractor.heads.checkpoints.checkpoint_result import Direction, movement_table, movements_of
 
 ENTRIES = [entry for entries in glossary().values() for entry in entries]
 

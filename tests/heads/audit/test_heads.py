@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from made_audit import made_audit
 
-from attractor.heads.audit.heads import (
+from attractor.heads.audit.result import (
+    Learnable,
     by_clearness,
     deviations_above_null,
     heads,
@@ -14,7 +15,6 @@ from attractor.heads.audit.heads import (
     selects,
     verdict,
 )
-from attractor.heads.audit.result import Learnable
 
 
 @pytest.fixture

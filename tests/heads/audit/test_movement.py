@@ -8,8 +8,8 @@ from made_checkpoints import HIDDEN, WIDTH, captured_heads, weights
 
 from attractor.heads import CaptureStatus
 from attractor.heads.audit.margin_solution import problem_of, rotation_about, solved
-from attractor.heads.captured.trained_matrix import trained_factors
-from attractor.heads.checkpoints.movement import GAP, Change, Factors, _End, movements
+from attractor.heads.captured.rows import trained_factors
+from attractor.heads.checkpoints._audit_checkpoints import GAP, Change, Factors, _End, movements
 from attractor.support.randomness import generator
 
 KEY = (0, 0, 0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attractor.heads import planted_heads
-from attractor.heads.captured.planted import PLANTED
+from attractor.heads.example import PLANTED
 from attractor.support.errors import InvalidInputError
 
 

@@ -5,8 +5,7 @@ from made_audit import made_audit, with_margins
 from made_checkpoints import made_checkpoint_audit
 from rich.console import Console
 
-from attractor.heads.audit.heads import by_clearness, heads, name
-from attractor.heads.audit.result import load_audit
+from attractor.heads.audit.result import by_clearness, heads, load_audit, name
 from attractor.heads.audit.words import sentence
 from attractor.support.errors import FileFormatError
 

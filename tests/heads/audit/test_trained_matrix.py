@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attractor.heads import Captured, Projections
-from attractor.heads.captured.trained_matrix import trained_matrix
+from attractor.heads.captured.rows import trained_matrix
 
 COUNT, TOKENS, HIDDEN, WIDTH = 9, 5, 11, 4
 

@@ -1,8 +1,7 @@
 import pytest
 from made_audit import judged, made_audit, made_curves
 
-from attractor.heads.audit.heads import heads
-from attractor.heads.audit.result import Learnable
+from attractor.heads.audit.result import Learnable, heads
 from attractor.heads.audit.words import (
     calibration_sentence,
     curves_sentence,

@@ -5,8 +5,7 @@ import pytest
 
 import attractor as at
 from attractor.heads import HeadMonitor, HeadRecord, RecordStatus, WatchedHead
-from attractor.heads.monitor.seen import records_seen
-from attractor.heads.monitor.table import latest_table, notes, reading
+from attractor.heads.monitor.record import latest_table, notes, reading, records_seen
 from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,7 @@ import xarray as xr
 from hypothesis import given, settings, strategies as st
 
 from attractor.maps.bias import median_interval
-from attractor.maps.bias.answer import answer
-from attractor.maps.bias.medians import smallest_sample
+from attractor.maps.bias.answer import answer, smallest_sample
 
 COUNT = 12
 

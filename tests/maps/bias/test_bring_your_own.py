@@ -103,7 +103,7 @@ def test_how_an_optimizer_is_given_gradients_is_said_in_words(spelling, reads):
 
 
 def test_names():
-    assert load_method("md-1.5").optimizer.settings["learning_rate"] == 0.1
+    assert load_method("md:p=1.5").optimizer.settings["learning_rate"] == 0.1
     assert load_method("md:p=1.5", learning_rate=0.7).own_norm.name == "l_1.5"
     assert load_method("polyak").optimizer.name == "Polyak step"
     assert load_method("ngd:learning_rate=3").optimizer.settings["learning_rate"] == 3

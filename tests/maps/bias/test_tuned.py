@@ -11,7 +11,7 @@ from attractor.maps.bias import (
     median_interval,
     standard_methods,
 )
-from attractor.maps.bias.tuning import settings_tried
+from attractor.maps.bias.best_setting import settings_tried
 from attractor.support.errors import InvalidInputError
 from attractor.training import polyak_step
 

@@ -147,7 +147,7 @@ def test_chunks_computed_again_have_the_same_bits(path, monkeypatch):
     found = check_sweep(path, again=100, experiment=EXPERIMENT)
     assert found.again == 8 and len(found.differing) == 4 and not found.passed
     assert all(place[0] == 1 for place in found.differing)
-    monkeypatch.setattr("attractor.maps.sweeps.storage.check.processor_kind", lambda: 0)
+    monkeypatch.setattr("attractor.maps.sweeps.storage.contents.processor_kind", lambda: 0)
     found = check_sweep(path, again=100, experiment=EXPERIMENT)
     assert len(found.elsewhere) == 4 and found.passed
 

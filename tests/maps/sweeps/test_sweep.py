@@ -221,7 +221,7 @@ def test_a_store_of_another_sweep_is_refused(whole):
 
 def test_another_source_or_version_is_refused(whole, monkeypatch):
     monkeypatch.setattr(
-        "attractor.maps.sweeps.storage.identity._versions", lambda: (("numpy", "1.0"),)
+        "attractor.maps.sweeps.storage.layout._versions", lambda: (("numpy", "1.0"),)
     )
     with pytest.raises(InvalidInputError, match=r"versions is .* there and .*'numpy': '1.0'"):
         sweep(GRID, PLAIN, whole)

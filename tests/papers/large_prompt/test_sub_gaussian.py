@@ -9,8 +9,7 @@ from attractor.papers.large_prompt.finite_prompts import LENGTHS
 from attractor.papers.large_prompt.sub_gaussian import average_error, on_line
 from attractor.prompts.measures.gaussian import Gaussian
 from attractor.prompts.measures.mixture import Mixture
-from attractor.prompts.measures.rademacher import Rademacher
-from attractor.prompts.measures.uniform import Uniform
+from attractor.prompts.measures.products import Rademacher, Uniform
 
 WIDTHS = [1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0]
 LAWS = {

@@ -7,7 +7,7 @@ from attractor.prompts import effective_sample_size
 from attractor.prompts.finite_length import finite_length_error, monte_carlo_error
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.measures.gaussian import Gaussian
-from attractor.prompts.measures.laplace import Laplace
+from attractor.prompts.measures.products import Laplace
 from attractor.support.errors import InvalidInputError
 
 COVARIANCE = np.array([[1.0, 0.4], [0.4, 0.8]])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from attractor.prompts.finite_length.score_variance import ScoreVariance
+from attractor.prompts.finite_length.averages import ScoreVariance
 
 SPECTRA = {
     "one": [0.3],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attractor.prompts.in_context import SingleIndex, built_in
-from attractor.prompts.in_context.rectified import MEAN, Rectified
+from attractor.prompts.in_context.families import MEAN, Rectified
 from attractor.support.errors import InvalidInputError
 
 

@@ -4,7 +4,7 @@ import pytest
 from attractor.prompts import AttentionHead, Empirical, Gaussian, Rademacher, output_error
 from attractor.prompts.finite_length import error_of_output
 from attractor.prompts.length import prompt_length, required_length
-from attractor.prompts.length.words import facts, table, token_count
+from attractor.prompts.length.result import facts, table, token_count
 from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(5)

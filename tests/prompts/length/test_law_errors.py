@@ -17,7 +17,7 @@ from attractor.prompts import (
     prompt_length,
 )
 from attractor.prompts.finite_length import error_of_output, measure_output_error
-from attractor.prompts.length.law_errors import _GRID, LawErrors, law_errors, spread_over
+from attractor.prompts.length.curves import _GRID, LawErrors, law_errors, spread_over
 from attractor.support.errors import InvalidInputError
 
 RNG = np.random.default_rng(6)
@@ -119,7 +119,7 @@ def test_queries_without_a_formula_are_left_out():
 
 
 def test_laws_of_many_parts_have_fewer_queries(monkeypatch):
-    module = sys.modules["attractor.prompts.length.law_errors"]
+    module = sys.modules["attractor.prompts.length.curves"]
     monkeypatch.setattr(module, "measure_output_error", lambda *given: given[-1])
     many = RNG.normal(size=(100, 2))
     few = Empirical(RNG.normal(size=(1000, 2)), RNG.random(1000))

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.prompts.measures.arithmetic import bessel
+from attractor.prompts.measures import elliptical
 from attractor.support.precision import double_precision
 
 ARGUMENTS = np.concatenate([np.logspace(-6, 4, 11), np.linspace(2, 200, 12)])
@@ -18,8 +18,10 @@ ARGUMENTS = np.concatenate([np.logspace(-6, 4, 11), np.linspace(2, 200, 12)])
 def test_ratio_logarithm_and_slope_at_every_argument(nu):
     @jax.jit
     def evaluate(q):
-        ratio, slope = jax.jvp(functools.partial(bessel.ratio, nu), (q,), (jnp.ones_like(q),))
-        return ratio, slope, bessel.log_ascending(nu, q)
+        ratio, slope = jax.jvp(
+            functools.partial(elliptical.bessel_ratio, nu), (q,), (jnp.ones_like(q),)
+        )
+        return ratio, slope, elliptical.log_ascending(nu, q)
 
     with double_precision():
         found = np.array(evaluate(jnp.asarray(ARGUMENTS**2)))
@@ -39,11 +41,11 @@ def test_ratio_logarithm_and_slope_at_every_argument(nu):
 
 def test_zero_is_no_special_case():
     def second(q):
-        return jax.grad(jax.grad(functools.partial(bessel.log_ascending, 1.0)))(q)
+        return jax.grad(jax.grad(functools.partial(elliptical.log_ascending, 1.0)))(q)
 
     with double_precision():
         evaluate = jax.jit(
-            lambda q: (bessel.log_ascending(1.0, q), bessel.ratio(1.0, q), second(q))
+            lambda q: (elliptical.log_ascending(1.0, q), elliptical.bessel_ratio(1.0, q), second(q))
         )
         log, ratio, slope = (float(value) for value in evaluate(0.0))
     assert log == 0 and ratio == pytest.approx(1 / 4, rel=1e-15)

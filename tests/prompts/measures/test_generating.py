@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attractor.prompts.measures.arithmetic.bessel import continued
-from attractor.prompts.measures.generating import ScoreLine
+from attractor.prompts.measures.arithmetic import ScoreLine
+from attractor.prompts.measures.elliptical import continued
 
 DIRECTION = np.array([0.9, -0.4, 0.7])
 PROJECTION = np.array([[1.0, 0.5, -2.0], [0.3, 0.0, 1.0]])

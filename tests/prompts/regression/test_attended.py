@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from attractor.prompts.regression import attended
-from attractor.prompts.regression.drawing import token_normals
+from attractor.prompts.regression.batches import token_normals
 from attractor.support.precision import double_precision
 
 COUNT, D = 4096, 4

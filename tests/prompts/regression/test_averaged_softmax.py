@@ -12,9 +12,13 @@ from attractor.prompts.regression import (
     opposite_heads,
     softmax_risk,
 )
-from attractor.prompts.regression.risks.averaged_softmax import AveragedSoftmax
-from attractor.prompts.regression.risks.finite_softmax import FiniteSoftmax, Queries
-from attractor.prompts.regression.risks.prompt_averages import OneHead, OppositeHeads
+from attractor.prompts.regression.risks.prompt_averages import (
+    AveragedSoftmax,
+    FiniteSoftmax,
+    OneHead,
+    OppositeHeads,
+    Queries,
+)
 from attractor.support.precision import double_precision
 
 LENGTH = 50

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from attractor.prompts.regression import drawing
+from attractor.prompts.regression import batches
 from attractor.support.precision import double_precision
 
 KEY = np.array([7, 11], np.uint32)
@@ -12,7 +12,7 @@ KEY = np.array([7, 11], np.uint32)
 
 def test_the_bits_are_those_of_jax():
     first, second = np.arange(64, dtype=np.uint32), np.arange(64, dtype=np.uint32) ** 3
-    ours = np.concatenate(drawing.threefry(jnp.asarray(KEY), first, second))
+    ours = np.concatenate(batches.threefry(jnp.asarray(KEY), first, second))
     counters = jnp.concatenate([first, second])
     theirs = jax.extend.random.threefry_2x32((jnp.uint32(7), jnp.uint32(11)), counters)
     np.testing.assert_array_equal(ours, theirs)
@@ -20,7 +20,7 @@ def test_the_bits_are_those_of_jax():
 
 def test_numbers_of_a_pair_are_standard_normal_and_independent():
     with double_precision():
-        pair = jax.jit(drawing.normal_pair)(jnp.asarray(KEY), jnp.arange(200_000), 3)
+        pair = jax.jit(batches.normal_pair)(jnp.asarray(KEY), jnp.arange(200_000), 3)
     x, y = (np.asarray(numbers, np.float64) for numbers in pair)
     for numbers in (x, y, (x + y) / np.sqrt(2), x[:-1] / np.sqrt(2) - y[1:] / np.sqrt(2)):
         assert stats.kstest(numbers, "norm").pvalue > 1e-3
@@ -33,10 +33,10 @@ def test_numbers_of_a_pair_are_standard_normal_and_independent():
 def test_normals_of_a_token_depend_on_its_prompt_and_place_alone():
     with double_precision():
         key = jnp.asarray(KEY)
-        normals = jax.jit(drawing.token_normals, static_argnums=(2, 3))
+        normals = jax.jit(batches.token_normals, static_argnums=(2, 3))
         many = np.asarray(normals(key, jnp.arange(16), 2, 5))
         one = np.asarray(normals(key, jnp.array([9]), 2, 5))
-        other = np.asarray(normals(jax.jit(drawing.derived_key)(key, 1), jnp.arange(16), 2, 5))
+        other = np.asarray(normals(jax.jit(batches.derived_key)(key, 1), jnp.arange(16), 2, 5))
     np.testing.assert_allclose(many[9], one[0], rtol=1e-5)
     assert len(np.unique(many)) == many.size
     assert not np.isin(other, many).any()

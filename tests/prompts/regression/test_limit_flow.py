@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attractor.prompts.regression import RegressionTask, infinite_flow, train_in_context
-from attractor.prompts.regression.flows.limit_flow import limit_flow
+from attractor.prompts.regression.flows.block_flows import limit_flow
 
 TASK = RegressionTask.official(as_run=True)
 

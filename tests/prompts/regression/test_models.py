@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.models import PARAMETERIZATIONS, Factors
+from attractor.prompts.regression.training import PARAMETERIZATIONS, Factors
 from attractor.support.precision import double_precision
 
 D, HEADS = 3, 2

@@ -13,8 +13,7 @@ from attractor.prompts.regression import (
     softmax_optimum,
     softmax_risk,
 )
-from attractor.prompts.regression.risks.averaged_softmax import AveragedSoftmax
-from attractor.prompts.regression.risks.prompt_averages import OppositeHeads
+from attractor.prompts.regression.risks.prompt_averages import AveragedSoftmax, OppositeHeads
 from attractor.support.errors import InvalidInputError
 
 TASK = RegressionTask.official(as_run=True)

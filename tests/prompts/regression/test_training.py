@@ -5,11 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attractor.prompts.regression.batches import PromptLaw, draw_prompts
-from attractor.prompts.regression.drawing import derived_key, token_normals
-from attractor.prompts.regression.models import AllBlocks, Factors, KeyQueryAndLabel
+from attractor.prompts.regression.batches import PromptLaw, derived_key, draw_prompts, token_normals
 from attractor.prompts.regression.task import RegressionTask
-from attractor.prompts.regression.training import InContextTraining
+from attractor.prompts.regression.training import (
+    AllBlocks,
+    Factors,
+    InContextTraining,
+    KeyQueryAndLabel,
+)
 from attractor.support.precision import double_precision
 from attractor.training.optimizers import gradient_descent
 

@@ -91,7 +91,7 @@ def test_what_is_whole_comes_back(file):
 
 
 def test_a_file_is_searched_once_for_as_long_as_it_stays_what_it_is(file, monkeypatch):
-    from attractor.support.containers import netcdf
+    from attractor.support.containers import netcdf_contents as netcdf
 
     searched = []
     check = netcdf.check_hdf5

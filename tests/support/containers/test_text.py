@@ -2,7 +2,7 @@ import pytest
 
 from attractor.corpora import load_corpus
 from attractor.corpora.files import corpus_text
-from attractor.heads.documents import read_documents
+from attractor.heads.inputs import read_documents
 from attractor.support.containers import read_text_blocks
 from attractor.support.errors import FileFormatError, InvalidInputError
 
@@ -27,9 +27,7 @@ def small_blocks(request, monkeypatch):
     monkeypatch.setattr(corpus_text, "BLOCK", max(request.param, 6))
     size = request.param
     whole = read_text_blocks
-    monkeypatch.setattr(
-        "attractor.heads.documents.read_text_blocks", lambda file: whole(file, size)
-    )
+    monkeypatch.setattr("attractor.heads.inputs.read_text_blocks", lambda file: whole(file, size))
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -70,7 +68,7 @@ def test_what_is_no_utf_8_is_named_with_line_and_byte(tmp_path, reader, content,
 
 
 def test_a_long_document_is_one_document(tmp_path, monkeypatch):
-    monkeypatch.setattr("attractor.heads.documents.LONGEST", 8)
+    monkeypatch.setattr("attractor.heads.inputs.LONGEST", 8)
     file = tmp_path / "texts.txt"
     file.write_text("one two three four\nfive\n")
     assert read_documents(file, 10) == ["one two", "five"]

@@ -23,7 +23,7 @@ from attractor.datasets import unit_tokens
 from attractor.files import save_tokens
 from attractor.plots.design.look import save_figure, style
 from attractor.prompts import InContextCase, save_head, save_in_context, save_regression
-from attractor.prompts._random_head import random_head
+from attractor.prompts.example import random_head
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import RegressionTask
 from attractor.report import write_report

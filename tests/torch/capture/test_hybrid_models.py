@@ -12,8 +12,7 @@ from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after 
 from attractor.heads import CaptureStatus, load_captured, watched_heads  # noqa: E402
 from attractor.heads.capture import capture_heads  # noqa: E402
 from attractor.heads.capture.calls import _is_pair, calls_of  # noqa: E402
-from attractor.heads.capture.layer_numbers import layer_numbers  # noqa: E402
-from attractor.heads.capture.rotations import rotates  # noqa: E402
+from attractor.heads.capture.parts import layer_numbers, rotates  # noqa: E402
 from attractor.support.errors import InvalidInputError  # noqa: E402
 
 TEXTS = letters()

@@ -8,7 +8,7 @@ pytest.importorskip("transformers")
 
 from attractor.heads import ControlSizes, positive_control
 from attractor.heads.audit import control
-from attractor.heads.capture.in_bert import captured_in_bert
+from attractor.heads.capture._capture_heads import captured_in_bert
 
 
 def test_scores_and_matrices_are_those_that_were_loaded(rng):

@@ -12,7 +12,7 @@ from tiny_models import FAMILIES, Letters, letters, small  # noqa: E402 - after 
 
 from attractor.heads import CaptureStatus, load_captured  # noqa: E402
 from attractor.heads.capture import capture_heads  # noqa: E402
-from attractor.heads.captured.trained_matrix import trained_matrix  # noqa: E402
+from attractor.heads.captured.rows import trained_matrix  # noqa: E402
 
 TEXTS = letters()
 BOTH = {"Albert", "Bert", "DistilBert", "Electra", "GPT2", "OPT", "Roberta"}

@@ -8,7 +8,7 @@ from attractor.attention.scaled import Scaled
 from attractor.geometry import Lp
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
-from attractor.training.optimizers.algorithms._adam import adam
+from attractor.training.optimizers.algorithms.moments import adam
 
 
 @pytest.fixture(autouse=True)

@@ -158,10 +158,12 @@ def test_time_without_normalization_is_the_learning_rate():
 
 
 def test_all_settings_have_a_written_form():
-    written = "md:p=1.1,momentum=0.9,dual-weight-decay=1e-4,normalize=false"
+    written = "md:p=1.1,momentum=0.9,dual_weight_decay=1e-4,normalize=false"
     settings = {"momentum": 0.9, "dual_weight_decay": 1e-4, "normalize": False}
     assert get_optimizer(written, 0.1) is mirror_descent(0.1, 1.1, **settings)
-    assert get_optimizer("smd-3:momentum=0.9", 0.1) is schatten_mirror_descent(0.1, 3, momentum=0.9)
+    assert get_optimizer("smd:p=3,momentum=0.9", 0.1) is schatten_mirror_descent(
+        0.1, 3, momentum=0.9
+    )
 
 
 def test_what_is_out_of_range_is_refused():

@@ -63,13 +63,13 @@ def made(name, **settings):
 
 
 def test_every_optimizer_is_tried_here():
-    assert {entry.factory.__name__ for entry in optimizers.registered_optimizers()} == {*LISTED}
+    assert {entry.maker.__name__ for entry in optimizers.registered_optimizers()} == {*LISTED}
 
 
 @pytest.mark.parametrize("entry", optimizers.registered_optimizers(), ids=lambda e: e.name)
 def test_every_setting_is_data_of_a_trial_or_structure(entry):
-    name = entry.factory.__name__
-    for setting in inspect.signature(entry.factory).parameters:
+    name = entry.maker.__name__
+    for setting in inspect.signature(entry.maker).parameters:
         if setting not in STRUCTURE:
             values = (0.5, 0.75)
             plain = {} if setting == "learning_rate" or not entry.takes_learning_rate else RATE

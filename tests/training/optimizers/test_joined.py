@@ -96,7 +96,7 @@ def test_a_loop_of_ones_own_has_the_same_steps():
 
 
 def test_it_keeps_its_name_settings_and_numbers():
-    optimizer = at.get_optimizer("joined muon:momentum=0.8", 0.1)
+    optimizer = at.get_optimizer("muon:joined=true,momentum=0.8", 0.1)
     assert optimizer.name == "joined Muon" and optimizer.settings["momentum"] == 0.8
     assert (
         optimizer.example is optimizer.with_numbers({"learning_rate": 0.3, "momentum": 0.2}).example

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from attractor.attention import LinearHead, attention_rows, get_loss
-from attractor.attention._scaled_gradient import scaled_gradient
+from attractor.attention.gradients.scaled_gradient import scaled_gradient
 from attractor.attention.parameterization import AttentionMatrix, Parameters
 from attractor.attention.scaled import Scaled
 from attractor.geometry import Lp, Schatten

@@ -7,7 +7,7 @@ from attractor.attention.scaled import Scaled
 from attractor.geometry import Frobenius, Lp
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
-from attractor.training.optimizers.algorithms._momentum import (
+from attractor.training.optimizers.algorithms.moments import (
     lion,
     momentum,
     normalized_momentum,

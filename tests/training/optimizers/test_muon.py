@@ -10,9 +10,9 @@ from attractor.attention.scaled import Scaled
 from attractor.geometry import Spectral
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
-from attractor.training.optimizers.algorithms._muon import muon
+from attractor.training.optimizers.algorithms.muon import muon
 from attractor.training.optimizers.newton_schulz import COEFFICIENTS
-from attractor.training.optimizers.registry import named_optimizer
+from attractor.training.optimizers.table import named_optimizer
 
 
 @pytest.fixture(autouse=True)

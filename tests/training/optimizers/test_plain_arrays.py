@@ -22,11 +22,24 @@ DECOMPOSING = (
     "Schatten mirror descent:p=3",
 )
 OTHERS = (
-    *("adam", "adam:eps=0.001", "gd", "ngd", "ngd:eps=0.001", "ngd:per_factor=true", "md", "md-3"),
+    *(
+        "adam",
+        "adam:eps=0.001",
+        "gd",
+        "ngd",
+        "ngd:eps=0.001",
+        "ngd:per_factor=true",
+        "md",
+        "md:p=3",
+    ),
     *("md:per_factor=false,p=3", "md:momentum=0.9", "momentum", "nsgdm", "signum", "lion", "muon"),
     *("steepest:geometry=l_1", "steepest:geometry=l_3", "steepest:geometry=frobenius", "sign"),
     *("steepest:geometry=schatten_3", "greedy", "spectral:method=newton-schulz", "polyak"),
-    *("steepest:geometry=max(l_3[:, : by 1])", "joined muon", "muon:learning_rate_exponent=0.5"),
+    *(
+        "steepest:geometry=max(l_3[:, : by 1])",
+        "muon:joined=true",
+        "muon:learning_rate_exponent=0.5",
+    ),
 )
 
 

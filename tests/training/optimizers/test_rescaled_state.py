@@ -8,7 +8,7 @@ import pytest
 from attractor.attention.scaled import Scaled
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import double_precision
-from attractor.training.optimizers.rescaled_state import with_rescaled_state
+from attractor.training.optimizers.declared import with_rescaled_state
 
 PARAMETERS = {"a": np.arange(6.0).reshape(2, 3) - 2.5, "b": np.array([1.0, -2.0])}
 RATE = optax.scale_by_learning_rate(0.1)

@@ -90,9 +90,9 @@ FORMULAS = {
     "momentum": lambda g: averages(g, 0.9),
     "normalized momentum": lambda g: over_norms(averages(g, 0.9, 0.1)),
     "sign momentum": lambda g: np.sign(averages(g, 0.9, 0.1)),
-    "lion": lion_steps,
-    "adam": adam_steps,
-    "muon": muon_steps,
+    "Lion": lion_steps,
+    "Adam": adam_steps,
+    "Muon": muon_steps,
     "sign descent": np.sign,
     "greedy coordinate descent": greedy_steps,
     "steepest descent": each(steepest, "l_3"),
@@ -161,7 +161,7 @@ def test_steps_are_those_of_a_plain_loop_near_and_far(name):
     (entry,) = (one for one in optimizers.registered_optimizers() if one.name == name)
     first = "learning_rate" if entry.takes_learning_rate else "scale"
     fixed = {"geometry": "l_3"} if "geometry" in entry.settings else {}
-    optimizer = entry.factory(**{first: power_decay(RATE, POWER, OFFSET)}, **fixed)
+    optimizer = entry.maker(**{first: power_decay(RATE, POWER, OFFSET)}, **fixed)
 
     @jax.jit
     def follow(log_scale):
@@ -374,7 +374,7 @@ def test_a_run_goes_on_with_its_schedule(data, tmp_path, monkeypatch):
 def test_every_number_may_follow_a_schedule_and_has_a_written_form():
     decay = power_decay(0.1, 0.5)
     assert get_optimizer("signum:learning_rate_exponent=0.5", 0.1) is at.sign_momentum(decay)
-    assert named_optimizer("ngd:learning-rate-exponent=0.5,learning_rate_offset=3") is ngd(
+    assert named_optimizer("ngd:learning_rate_exponent=0.5,learning_rate_offset=3") is ngd(
         0.1, 0.5, 3
     )
     ends = get_optimizer("ngd:weight_decay=0.01,weight_decay_steps=1e3", 0.1)

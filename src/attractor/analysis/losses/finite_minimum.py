@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from scipy.special import expit
 
 from attractor.analysis.losses.excess_loss import has_excess_loss
+from attractor.analysis.outcomes import AT_REST, BESIDE
 from attractor.analysis.predictions.trained import attention_heads, favors_token_scores
 from attractor.attention import Exponential, Head, Linear, Loss, get_loss
 from attractor.geometry import Geometry
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     from attractor.training import Trajectory
 
-AT_REST = "at rest at a finite minimum of the loss"
-BESIDE = "beside a finite minimum of the loss"
-"""Outcomes of a comparison, in words."""
 _AT_REST_UP_TO = 1e-6
 """How far scores may be from those of a minimum for the matrix to be at rest."""
 _BESIDE = 1.0

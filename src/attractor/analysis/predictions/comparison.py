@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from attractor.analysis.losses.finite_minimum import AT_REST, BESIDE, Minima
+from attractor.analysis.losses.finite_minimum import Minima
+from attractor.analysis.outcomes import (
+    AT_REST,
+    BESIDE,
+    COMPARED,
+    INFEASIBLE,
+    NOT_FOUND,
+    UNDEFINED,
+    UNPREDICTED,
+    ZERO,
+)
 from attractor.analysis.predictions.prediction import NONE
 from attractor.analysis.predictions.reference import Reference
 from attractor.support.errors import InvalidInputError, TrialStatus
 
 if TYPE_CHECKING:
     from attractor.training import Trajectory
-
-COMPARED = "compared"
-UNPREDICTED = "no direction is predicted"
-INFEASIBLE = "no matrix satisfies the constraints"
-NOT_FOUND = "no matrix that satisfies the constraints was found"
-ZERO = "the matrix is zero"
-UNDEFINED = "the matrix is not finite"
-"""The outcomes, in words."""
 
 
 def check_some_finite(W: Float[np.ndarray, "instance seed d e"], trajectory: Trajectory) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attractor.attention import Head, LinearHead
-from attractor.attention.losses import is_margin_loss
+from attractor.attention.labels import is_margin_loss
+from attractor.attention.readout import LinearReadout, Readout
 from attractor.margin.selection import Selection, score_rounding, token_scores
 from attractor.margin.selections.tie_classes import equal_scores
 from attractor.tokens import Tokens
@@ -55,7 +55,7 @@ class Trained:
 
 
 def what_was_trained(
-    tokens: Tokens, head: Head | None, loss: str, *, head_trained: bool, attention_heads: int = 1
+    tokens: Tokens, head: Readout | None, loss: str, *, head_trained: bool, attention_heads: int = 1
 ) -> Trained:
     """Sums up what bears on the direction predicted.
 
@@ -68,7 +68,7 @@ def what_was_trained(
     """
     if head_trained:
         return Trained(True, _uncovered(tokens, head, loss, attention_heads))
-    if tokens.labels is None or not isinstance(head, LinearHead) or not is_margin_loss(loss):
+    if tokens.labels is None or not isinstance(head, LinearReadout) or not is_margin_loss(loss):
         return Trained()
     rounding = score_rounding(tokens, head)[..., None]
     return Trained(scores=token_scores(tokens, head), rounding=rounding)
@@ -109,11 +109,11 @@ def attention_heads(trajectory: Trajectory) -> int:
     return int(trajectory.settings.get("attention_heads", 1))
 
 
-def _uncovered(tokens: Tokens, head: Head | None, loss: str, heads: int) -> str:
+def _uncovered(tokens: Tokens, head: Readout | None, loss: str, heads: int) -> str:
     """Why no statement covers a head trained in this way."""
     if heads > 1:
         cause = f"the predictions of {heads} attention heads are added"
-    elif not isinstance(head, LinearHead):
+    elif not isinstance(head, LinearReadout):
         cause = (
             "it is not linear" if head is not None else "the file does not say of what kind it is"
         )

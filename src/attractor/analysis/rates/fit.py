@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Int, Real
 
 from attractor.analysis.rates.laws import Law, law_named
@@ -96,8 +97,6 @@ def fit_rate(
         >>> round(rate.slope, 6)
         -0.5
     """
-    import xarray as xr
-
     check_kinds(excluded=(excluded, Mapping | None))
     check_flags(abscissa_is_log=abscissa_is_log, values_are_logs=values_are_logs)
     confidence = check_share("confidence", confidence, 0.95)

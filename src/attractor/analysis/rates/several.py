@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
@@ -17,8 +18,6 @@ from attractor.support.checks import check_items, check_kinds, check_share
 from attractor.support.errors import InvalidInputError, TrialStatus
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from attractor.analysis.verdict import Verdict
 
 _TRIAL = ("instance", "seed")
@@ -88,8 +87,6 @@ class Rates(Plotted, Printed):
 
         ``slope``, ``low`` and ``high`` are NaN unless the slope has settled.
         """
-        import xarray as xr
-
         rates = list(self)
         parts = np.array([[rate.parts[part] for part in PARTS] for rate in rates])
         columns = ("slope", "low", "high", "outcome", "reason", "trials", "units", "unit_name",
@@ -150,8 +147,6 @@ def fit_rates(
     Raises:
         InvalidInputError: If a name is not known or there is no such curve.
     """
-    import xarray as xr
-
     confidence = check_share("confidence", confidence, 0.95)
     from attractor.analysis.verdict import Verdict
 

@@ -18,6 +18,7 @@ from attractor.attention.heads.prediction_heads import (
     arrays_of_each,
     names_of_each,
 )
+from attractor.attention.readout import LinearReadout
 from attractor.geometry import lengths
 from attractor.support.errors import InvalidInputError
 
@@ -44,7 +45,7 @@ class _ArrayHead(Head):
         return getattr(self, self.first[0]).shape[-1]
 
 
-class LinearHead(_ArrayHead):
+class LinearHead(LinearReadout, Head):
     """The linear head ``h(x) = v^T x``.
 
     Attributes:
@@ -72,25 +73,11 @@ class LinearHead(_ArrayHead):
         """
         self.weight = checked_array(weight, ("v",))
 
-    def predict(self, outputs: Float[Any, "*instances rows v"] | Any) -> Float[Any, "..."]:
-        """``v^T x``."""
-        if self.weight.ndim == 1:
-            return outputs @ self.weight
-        return (outputs @ self.weight[..., None])[..., 0]
-
-    def reach(self, outputs: Float[Any, "*batch v"]) -> Float[Any, "*batch"]:
-        """``||v|| ||x||``."""
-        return self._by_instance(self._norms, outputs)
-
     def mean_gradient(
         self, start: Float[Array, "*batch v"], end: Float[Array, "*batch v"]
     ) -> Float[Array, "*batch v"]:
         """``v`` itself."""
         return jnp.broadcast_to(self.weight, start.shape)
-
-    def _norms(self, outputs: Any) -> Any:
-        length = lengths(self.weight)[..., None]
-        return lengths(outputs) * (length if self.weight.ndim > 1 else length[0])
 
 
 class ReLUHead(_ArrayHead):

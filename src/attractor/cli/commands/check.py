@@ -5,7 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from attractor.analysis import verify
+from attractor.attention.heads.named import is_linear
 from attractor.cli.command import Command
+from attractor.cli.inputs import GIVEN, NAMED, known_beforehand, need_head, read_tokens, select
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -19,16 +22,23 @@ from attractor.cli.options import (
     recorded,
     report_output,
 )
+from attractor.cli.plans import Plan, plan
+from attractor.cli.predicted import conflict_lines, predict
+from attractor.cli.provenance import report_provenance
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
 from attractor.cli.verdicts import goes_on, has_direction, most_kept, say_verdict
 from attractor.files.token_file import LoadedTokens
+from attractor.geometry import Frobenius
+from attractor.report.summary import infeasible_count, report_summary
+from attractor.report.words import prediction_sentences
 from attractor.support.errors import InvalidInputError
+from attractor.support.first_use import import_meanwhile
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
+from attractor.training import train
 
 if TYPE_CHECKING:
-    from attractor.cli.inputs import Plan
     from attractor.geometry import Geometry
 
 
@@ -55,25 +65,6 @@ def check(
         check_paths([report_output("check", out)], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
 
-        from attractor.analysis import verify
-        from attractor.attention.heads.named import is_linear
-        from attractor.cli.inputs import (
-            GIVEN,
-            NAMED,
-            known_beforehand,
-            need_head,
-            plan,
-            read_tokens,
-            select,
-        )
-        from attractor.cli.predicted import conflict_lines, predict
-        from attractor.cli.provenance import report_provenance
-        from attractor.geometry import Frobenius
-        from attractor.report.summary import infeasible_count, report_summary
-        from attractor.report.words import prediction_sentences
-        from attractor.support.first_use import import_meanwhile
-        from attractor.training import train
-
         loaded = read_tokens(file)
         how = plan(loaded, lr=lr, steps=steps, seeds=seeds)
         geometry = _descended(how) if loaded.head is not None else Frobenius()
@@ -91,7 +82,7 @@ def check(
         if loaded.head is None:
             current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
         else:
-            import_meanwhile("xarray", "matplotlib.backends.backend_svg", "h5netcdf")
+            import_meanwhile("matplotlib.backends.backend_svg", "h5netcdf")
             trajectory = train(
                 loaded.tokens,
                 loaded.head,

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attractor.analysis import verify
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed, report_output
+from attractor.cli.provenance import report_provenance
 from attractor.cli.session import Session, session
+from attractor.datasets import digit_patches
+from attractor.datasets.digits_page import SizeResult, write_digits_report
+from attractor.geometry import Frobenius
+from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import optimal_tokens
+from attractor.results import plain_table
 from attractor.support.storage import check_paths
 from attractor.support.storage.markers import REPORT
+from attractor.training import normalized_gradient_descent, train
 
 if TYPE_CHECKING:
     from attractor.datasets.digits_page import SizeResult
@@ -35,10 +44,6 @@ def demo(
     with session("demo", as_json=as_json, quiet=quiet) as current:
         check_paths([report_output("demo", out)])
 
-        from attractor.cli.provenance import report_provenance
-        from attractor.datasets.digits_page import write_digits_report
-        from attractor.results import plain_table
-
         results = [_run(n, seed, current) for n in SIZES]
         provenance = report_provenance("demo", {"seed": seed}, seeds=[seed])
         summary, numbers = write_digits_report(out, results, provenance)
@@ -53,14 +58,6 @@ def demo(
 
 def _run(n: int, seed: int, current: Session) -> SizeResult:
     """Predicts, trains and verifies data sets of one size."""
-    from attractor.analysis import verify
-    from attractor.datasets import digit_patches
-    from attractor.datasets.digits_page import SizeResult
-    from attractor.geometry import Frobenius
-    from attractor.margin import MarginProblem, solve
-    from attractor.margin.selection import optimal_tokens
-    from attractor.training import normalized_gradient_descent, train
-
     drawn = digit_patches(n, DATA_SETS, digits=DIGITS, seed=seed)
     selection = optimal_tokens(drawn.tokens, drawn.head)
     problem = MarginProblem.from_selection(drawn.tokens, selection, ties="equal")

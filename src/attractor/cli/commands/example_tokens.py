@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from attractor.attention import LinearHead
 from attractor.cli.example_files import ArrayPath, Folder, destination, quoted
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.cli.texts import layout_lines
+from attractor.datasets import unit_tokens
+from attractor.files import save_tokens
 from attractor.files.token_file import LAYOUT
+from attractor.tokens import Tokens
 
 
 def tokens(
@@ -19,11 +23,6 @@ def tokens(
     """Write a valid token file: 6 sequences of 8 random unit tokens in R^10, with a head."""
     with session("example tokens", as_json=as_json, quiet=quiet) as current:
         file = destination(path, out)
-
-        from attractor.attention import LinearHead
-        from attractor.datasets import unit_tokens
-        from attractor.files import save_tokens
-        from attractor.tokens import Tokens
 
         drawn, heads = unit_tokens(6, 8, 10, seeds=[seed])
         assert drawn.labels is not None

@@ -11,10 +11,17 @@ import numpy as np
 import typer
 
 from attractor.cli.command import Command
+from attractor.cli.inputs import descended, read_tokens, select
 from attractor.cli.options import Json, Quiet, SelectedTokens, TokenFile, UnusedSeed
+from attractor.cli.predicted import conflict_lines, predict
 from attractor.cli.session import ExitCode, session
 from attractor.cli.texts import about_tokens
 from attractor.files.token_file import LoadedTokens
+from attractor.geometry import Frobenius
+from attractor.geometry.loading import load_geometry
+from attractor.report.constraints import support_pairs, support_table
+from attractor.report.summary import infeasible_count, solution_summary
+from attractor.report.words import prediction_sentences
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFile, check_paths, existing_file, save_netcdf
 
@@ -59,14 +66,6 @@ def solve(
         outputs = [OutputFile("out", out, ".nc"), OutputFile("certificate", certificate)]
         check_paths(outputs, [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
-
-        from attractor.cli.inputs import descended, read_tokens, select
-        from attractor.cli.predicted import conflict_lines, predict
-        from attractor.geometry import Frobenius
-        from attractor.geometry.loading import load_geometry
-        from attractor.report.constraints import support_pairs, support_table
-        from attractor.report.summary import infeasible_count, solution_summary
-        from attractor.report.words import prediction_sentences
 
         geometry = None if norm is None else load_geometry(norm)
         loaded = read_tokens(file)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from attractor.cli.command import Command
+from attractor.cli.inputs import need_head, read_tokens
 from attractor.cli.options import (
     Json,
     LossName,
@@ -20,11 +21,14 @@ from attractor.cli.options import (
     Steps,
     TokenFile,
 )
+from attractor.cli.plans import plan
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
+from attractor.cli.verdicts import norm_option
 from attractor.files.token_file import LoadedTokens
 from attractor.support.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.support.storage.markers import CHECKPOINT
+from attractor.training import train as train_tokens
 
 
 def train(
@@ -64,10 +68,6 @@ def train(
         kept = OutputFolder("checkpoint", checkpoint, CHECKPOINT)
         check_paths([OutputFile("out", out, ".nc"), kept], [Input("FILE", file)])
         existing_file(file, LoadedTokens.missing)
-
-        from attractor.cli.inputs import need_head, plan, read_tokens
-        from attractor.cli.verdicts import norm_option
-        from attractor.training import train as train_tokens
 
         loaded = read_tokens(file, loss, parameterization)
         how = plan(loaded, optimizer=optimizer, lr=lr, steps=steps, seeds=seeds)
@@ -109,7 +109,7 @@ COMMAND = Command(
     train,
     "Train by any optimizer and save the run.",
     {
-        "attractor train tokens.npz --optimizer md-1.75 --out run.nc": 3,
+        "attractor train tokens.npz --optimizer md:p=1.75 --out run.nc": 3,
     },
     about_tokens(),
 )

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from attractor.analysis import verify as verify_run
 from attractor.cli.command import Command
 from attractor.cli.commands.solve import NORMS
-from attractor.cli.netcdf_kinds import RUN, refuse_other_kinds
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
+from attractor.cli.provenance import report_provenance
 from attractor.cli.session import ExitCode, session
 from attractor.cli.verdicts import (
     goes_on,
@@ -19,9 +20,12 @@ from attractor.cli.verdicts import (
     naming_norms,
     say_verdict,
 )
+from attractor.files.netcdf_kinds import RUN, refuse_other_kinds
+from attractor.geometry.loading import load_geometry
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths
 from attractor.support.storage.markers import REPORT
+from attractor.training import Trajectory
 
 
 def verify(
@@ -50,10 +54,6 @@ def verify(
             )
         refuse_other_kinds("run", file, RUN)
 
-        from attractor.analysis import verify as verify_run
-        from attractor.geometry.loading import load_geometry
-        from attractor.training import Trajectory
-
         norm = None if geometry is None else load_geometry(geometry)
         trajectory = Trajectory.load(file)
         with naming_norms(current, geometry):
@@ -66,7 +66,6 @@ def verify(
         if not has_direction(verdict):
             current.exit_code = ExitCode.INFEASIBLE
         if out is not None:
-            from attractor.cli.provenance import report_provenance
             from attractor.report import write_report
 
             provenance = report_provenance(

@@ -1,4 +1,4 @@
-"""Corpora: their files, and the claims' data in them."""
+"""Corpora: their files, read and written, and the claims' data in them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.corpora.corpus import with_context_length
 from attractor.files.contents import (
     ARRAY_SUFFIXES,
     ArrayFile,
@@ -20,6 +21,7 @@ from attractor.files.contents import (
     check_known,
     text_list,
 )
+from attractor.files.reading import kinds, of_kind
 from attractor.files.shrinking import Trial, drop
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
@@ -29,6 +31,7 @@ from attractor.support.storage import existing_file
 if TYPE_CHECKING:
     from attractor.corpora import Corpus, CorpusStructure
     from attractor.corpora.samples import Samples
+
 
 CORPUS_LAYOUT = {
     "sentences": ("(n, L)", "integers: token numbers, -1 after the end; every prefix is a sample"),
@@ -143,7 +146,7 @@ class CorpusCase(ArrayFile, DataSet):
             InvalidInputError: If training starts elsewhere than at zero: a corpus file cannot say
                 so; or the longest sentence is too long for a rectangular array.
         """
-        from attractor.corpora.embedded.embeddings import check_embeddings
+        from attractor.corpora.embeddings import check_embeddings
 
         if any(self.initial_scales):
             raise InvalidInputError(
@@ -168,7 +171,7 @@ class CorpusCase(ArrayFile, DataSet):
         Args:
             most: How many of the most frequent tokens keep their names; None for all.
         """
-        from attractor.corpora.vocabulary import with_frequent_tokens
+        from attractor.corpora.corpus import with_frequent_tokens
 
         old, embeddings = self.corpus, self.embeddings
         corpus, kept = with_frequent_tokens(old, most)
@@ -254,7 +257,7 @@ class CorpusCase(ArrayFile, DataSet):
     @cached_property
     def table(self) -> Float[np.ndarray, "V d"]:
         """The vector of every token."""
-        from attractor.corpora.embedded.embeddings import check_embeddings
+        from attractor.corpora.embeddings import check_embeddings
 
         return check_embeddings(self.embeddings, self.corpus.vocabulary_size)
 
@@ -464,3 +467,34 @@ def _with(case: CorpusCase, tokens: np.ndarray, *, counts: bool = True) -> Corpu
         return None
     table = case.embeddings
     return case.replace(corpus=smaller, embeddings=None if table is None else table[words])
+
+
+def load_corpus(
+    path: str | os.PathLike[str],
+    *,
+    context_length: int | None = None,
+    vocabulary: int | None = None,
+) -> CorpusCase:
+    """Reads a corpus, as ``load`` does.
+
+    Args:
+        path: Text with a sentence a line, or arrays.
+        context_length: How many tokens before the label are the context; None for what the file
+            says, or else all of them.
+        vocabulary: How many of the most frequent tokens keep their names; the others become one.
+
+    Raises:
+        InvalidInputError: As ``load``, or if the file is one of token sequences or a head.
+        FileFormatError: As ``load``.
+    """
+    file = existing_file(path, CorpusCase.missing)
+    if file.suffix not in (*ARRAY_SUFFIXES, *(kind.suffix for kind in kinds())):
+        from attractor.corpora.files.corpus_text import read_text
+
+        return read_text(file, context_length=context_length, vocabulary=vocabulary)
+    loaded = of_kind(CorpusCase, file, "has neither sentences nor contexts: it holds")
+    if vocabulary is not None:
+        loaded = loaded.with_vocabulary(vocabulary)
+    if context_length is not None:
+        loaded = loaded.replace(corpus=with_context_length(loaded.corpus, context_length))
+    return loaded

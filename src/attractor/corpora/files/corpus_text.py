@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from attractor.corpora import Corpus
+from attractor.corpora.corpus import frequent_tokens
 from attractor.corpora.files.corpus import CorpusCase, left_out
-from attractor.corpora.vocabulary import frequent_tokens
 from attractor.support.containers import read_text_blocks
 from attractor.support.errors import InvalidInputError
 

@@ -17,12 +17,10 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from attractor.corpora.linear._support_space import anchors, reduced_embeddings, support_space
 from attractor.corpora.linear.contexts import EmbeddedContexts
-from attractor.corpora.linear.cross_entropy import log_excess_of, rows_of, targets_of
-from attractor.corpora.linear.problem import decoder_problem
-from attractor.corpora.linear.train import check_contexts
-from attractor.corpora.linear.trajectory import LinearTrajectory, linear_data
+from attractor.corpora.linear.supports import anchors, reduced_embeddings, support_space
+from attractor.corpora.linear.train import check_contexts, log_excess_of, rows_of, targets_of
+from attractor.corpora.linear.trajectory import LinearTrajectory, decoder_problem, linear_data
 from attractor.margin import solve
 from attractor.support.blas import single_blas_thread
 from attractor.support.errors import InvalidInputError, Status, TrialStatus

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_expit, softmax
 
-from attractor.corpora.mechanics._cyclic_subspace import product_span
-from attractor.corpora.mechanics.finite_part import coordinate_scores, covariance
+from attractor.corpora.mechanics.cyclic_part import coordinate_scores, covariance, product_span
 from attractor.corpora.mechanics.limits import (
     AttentionLimits,
     log_bregman,

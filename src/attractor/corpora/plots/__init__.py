@@ -13,8 +13,6 @@ if TYPE_CHECKING:
         assumptions_figure as assumptions_figure,
         class_map as class_map,
         class_map_figure as class_map_figure,
-    )
-    from attractor.corpora.plots.corpus_training import (
         limits_figure as limits_figure,
         two_stage_figure as two_stage_figure,
     )

@@ -15,7 +15,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from attractor.corpora import PartialOrders, QueryGraphs, TokenClass
-from attractor.corpora.plots.layers import Box, Node, arrow, draw_nodes, layout, row_width, short
+from attractor.corpora.plots.collocation import (
+    Box,
+    Node,
+    arrow,
+    draw_nodes,
+    layout,
+    row_width,
+    short,
+)
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import COLORS, PAGE
 from attractor.plots.design.roles import ROLES, tint

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from attractor.corpora.corpus import Corpus
-from attractor.corpora.embedded.vocabulary_embeddings import VocabularyEmbeddings
-from attractor.corpora.frequent_samples import frequent_samples
+from attractor.corpora.corpus import MOST_TRAINED, Corpus
+from attractor.corpora.embeddings import VocabularyEmbeddings
 from attractor.corpora.mechanics import attention_limits, label_mass_tokens, measure_limits
-from attractor.corpora.parts.conflicting_part import ConflictingPart
-from attractor.corpora.samples import counted_samples
-from attractor.corpora.structures._collocation import collocation
+from attractor.corpora.parts import ConflictingPart
+from attractor.corpora.samples import counted_samples, frequent_samples
+from attractor.corpora.structures.occurrences import collocation
 from attractor.corpora.structures.orders import partial_orders
 from attractor.corpora.two_stages.two_stage import train_two_stages
 from attractor.corpora.two_stages.two_stage_measures import (
@@ -20,7 +19,6 @@ from attractor.corpora.two_stages.two_stage_measures import (
     feed_forward_solutions,
     measure_two_stages,
 )
-from attractor.corpora.vocabulary import MOST_TRAINED
 from attractor.results import finite_or_none
 from attractor.support.errors import InvalidInputError
 from attractor.training import normalized_gradient_descent, train

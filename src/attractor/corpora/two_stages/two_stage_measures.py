@@ -11,9 +11,9 @@ from scipy.special import log_softmax, logsumexp
 
 from attractor.corpora.problems import attention_problem, feed_forward_problem
 from attractor.corpora.samples import Samples
-from attractor.corpora.structures._collocation import Collocation
+from attractor.corpora.structures.occurrences import Collocation
 from attractor.corpora.structures.orders import partial_orders
-from attractor.corpora.two_stages.two_stage_trajectory import TwoStageTrajectory
+from attractor.corpora.two_stages.two_stage import TwoStageTrajectory
 from attractor.margin import Solution, solve
 from attractor.support.checks import check_items, check_kinds
 from attractor.support.errors import InvalidInputError

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from attractor.heads.audit.attention_pattern import attention_pattern
-from attractor.heads.audit.finished_heads import finished_heads
-from attractor.heads.audit.labeled import Found, labeled
+from attractor.heads.audit.finished_heads import Found, finished_heads, labeled
 from attractor.heads.audit.margin_solution import (
     MarginQuestion,
     check_norms,
     margin_solution,
     margin_verdict,
 )
-from attractor.heads.audit.result import NEGLIGIBLE, VARIABLES, Audit, Learnable
-from attractor.heads.captured.captured import CAPTURED_BY, Captured, CapturedLayer, CaptureStatus
-from attractor.heads.captured.chosen import chosen_heads, heads_of
-from attractor.heads.captured.rows import BY_MASK, HeadRows, content_tokens, head_rows, sink_count
+from attractor.heads.audit.result import NEGLIGIBLE, VARIABLES, Audit, Learnable, Prompt
+from attractor.heads.captured.captured import (
+    CAPTURED_BY,
+    Captured,
+    CapturedLayer,
+    CaptureStatus,
+    Word,
+)
+from attractor.heads.captured.rows import (
+    BY_MASK,
+    HeadRows,
+    chosen_heads,
+    content_tokens,
+    head_rows,
+    heads_of,
+    sink_count,
+)
 from attractor.heads.statistics.learnability import learn
 from attractor.heads.statistics.multiple import (
     check_draws,
@@ -33,15 +46,160 @@ from attractor.heads.statistics.multiple import (
     together,
 )
 from attractor.heads.statistics.nulls import Null, draw_maps
-from attractor.heads.statistics.prompt_limit import ERRORS, prompt_limit
+from attractor.prompts.head import AttentionHead
+from attractor.prompts.length.how_long import prompt_length
 from attractor.support.blas import single_blas_thread
 from attractor.support.checks import check_count, check_flag, check_kind
+from attractor.support.errors import AttractorWarning, InvalidInputError
 from attractor.support.progress import progress_bar
 from attractor.support.randomness import check_seed, generator
 from attractor.support.threads import in_threads
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+_SINK = 0.9
+"""Share of queries whose largest attention is on no content, from which the head is a sink."""
+_ONE_PLACE = 0.5
+"""Share of queries at one place after the query's, from which the head is named by it."""
+_DIFFUSE = 0.5
+"""Effective size, in parts of the tokens allowed, from which attention is diffuse."""
+
+
+class Pattern(Word):
+    """What a head selects, in a word; an offset is followed by its number."""
+
+    SINK = (
+        "sink",
+        f"more than {100 * _SINK:.0f} % of queries attend most to a token that is no content, or "
+        "to a learned sink, which takes what is missing from one",
+    )
+    OFFSET = (
+        "offset",
+        f"of all content, more than {100 * _ONE_PLACE:.0f} % of queries attend most to the token "
+        "at one place: +1 is the one after the query, -1 the one before it",
+    )
+    SELF = "self", f"of all content, more than {100 * _ONE_PLACE:.0f} % attend most to themselves"
+    DIFFUSE = (
+        "diffuse",
+        "none of these, and attention is spread over more than "
+        f"{100 * _DIFFUSE:.0f} % of the tokens allowed",
+    )
+    MIXED = "mixed", "none of these: queries attend most to tokens here and there"
+
+
+def attention_pattern(
+    attention: Float[np.ndarray, "rows tokens"],
+    allowed: Bool[np.ndarray, "rows tokens"],
+    content: Bool[np.ndarray, "rows tokens"],
+    position: Int[np.ndarray, "rows"],
+) -> dict[str, float | str]:
+    """The variables of question one: shares of sinks and places, largest weights, effective sizes.
+
+    Args:
+        attention: The attention of the model itself; what is missing from one is what a learned
+            sink takes.
+        allowed: Tokens under the model's own mask.
+        content: Those of them that are content.
+        position: The place of each query.
+    """
+    seen = np.where(allowed, attention, 0.0).astype(np.float64)
+    inside = np.where(content, seen, 0.0)
+    missing = np.maximum(1 - seen.sum(-1), 0.0)
+    sink = np.maximum((seen - inside).max(-1), missing) > inside.max(-1)
+    offsets = inside.argmax(-1) - position
+    places, counts = np.unique(offsets, return_counts=True)
+    offset, offset_share = int(places[counts.argmax()]), float(counts.max() / len(offsets))
+    found: dict[str, float | str] = {
+        "sink_mass": float(((seen - inside).sum(-1) + missing).mean()),
+        "sink_share": float(sink.mean()),
+        "offset": float(offset),
+        "offset_share": offset_share,
+        "self_share": float((offsets == 0).mean()),
+        "top_probability": float(np.median(seen.max(-1))),
+        "top_content_probability": float(np.median(_of_one(inside).max(-1))),
+        "effective_size": float(np.median(_effective_size(seen))),
+        "effective_content_size": float(np.median(_effective_size(inside))),
+        "content_size": float(np.median(content.sum(-1))),
+    }
+    share = np.median(_effective_size(seen) / allowed.sum(-1))
+    if sink.mean() > _SINK:
+        found["selection"] = Pattern.SINK.value
+    elif offset_share > _ONE_PLACE:
+        found["selection"] = f"{Pattern.OFFSET} {offset:+d}" if offset else Pattern.SELF.value
+    else:
+        spread = share > _DIFFUSE
+        found["selection"] = (Pattern.DIFFUSE if spread else Pattern.MIXED).value
+    return found
+
+
+def _of_one(weights: Float[np.ndarray, "rows tokens"]) -> Float[np.ndarray, "rows tokens"]:
+    """Weights in parts of their sum; alike where they are all zero in floating point."""
+    total = weights.sum(-1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[-1])
+
+
+def _effective_size(weights: Float[np.ndarray, "rows tokens"]) -> Float[np.ndarray, "rows"]:
+    return 1 / np.square(_of_one(weights)).sum(-1)
+
+
+ERRORS = (0.3, 0.1, 0.03)
+"""Errors along the scores that lengths are given for."""
+_JUDGED = 0.1
+_LEVELS = ((1e3, Prompt.SHORT), (1e4, Prompt.LONG), (1e5, Prompt.VERY_LONG))
+"""The most tokens of a prompt, and the word for it."""
+_TOKENS, _QUERIES = 4000, 200
+
+
+def prompt_limit(
+    rows: HeadRows,
+    values: Float[np.ndarray, "rows tokens value_width"] | None,
+    key: tuple[int, int, int],
+) -> dict[str, float | str | list[float]]:
+    """The variables of question four: score deviation, defect, lengths and a word for them.
+
+    The tokens are keys and values side by side, ``(k, v)`` of content, as independent draws from
+    one law: the order of a text and its causal mask are outside of the theory.
+
+    Args:
+        rows: The rows of the head.
+        values: Values of their tokens; None leaves the question out.
+        key: Seed, layer and head, which name the tokens and queries drawn.
+    """
+    if values is None:
+        return {"prompt": Prompt.NOT_ASKED.value}
+    random = generator(*key, purpose="tokens of a prompt")
+    content = np.concatenate([rows.keys[rows.content], values[rows.content]], -1)
+    tokens = content[_drawn(random, len(content), _TOKENS)]
+    queries = (rows.queries + rows.mean_query)[_drawn(random, len(rows.queries), _QUERIES)]
+    width, value_width = rows.keys.shape[-1], values.shape[-1]
+    head = AttentionHead(
+        np.eye(width + value_width, width), np.eye(value_width, width + value_width, k=width)
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AttractorWarning)
+            found = prompt_length(head, tokens, queries, errors=ERRORS, seed=key[0])
+    except InvalidInputError as error:
+        return {"prompt": f"{Prompt.NOT_ASKED}: {error.problem}"}
+    defect = found.defect
+    known = defect.resolved
+    of_output = float(np.median(defect.output[known])) if known.any() else np.nan
+    required = np.median(found.required, axis=0)
+    length = required[list(found.errors).index(_JUDGED)]
+    judged = next((word for most, word in _LEVELS if length <= most), Prompt.NEVER)
+    return {
+        "score_deviation": float(np.median(found.score_deviation)),
+        "defect": of_output,
+        "required_length": [float(length) for length in required],
+        "prompt": (judged if not of_output > _JUDGED else Prompt.NO_LIMIT).value,
+    }
+
+
+def _drawn(random: np.random.Generator, count: int, most: int) -> np.ndarray:
+    return np.sort(random.permutation(count)[:most])
+
 
 VERDICT = Null.ROTATION
 """The null that the verdict rests on."""

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attractor.heads.audit.heads import (
+from attractor.heads.audit.result import (
     UNTESTED,
+    Learnable,
+    Prompt,
     asked_for_margins,
     asked_for_prompts,
     by_clearness,
@@ -17,7 +19,6 @@ from attractor.heads.audit.heads import (
     selects,
     verdict,
 )
-from attractor.heads.audit.result import Learnable, Prompt
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from attractor.heads.audit.result import Margin
 from attractor.heads.captured.captured import CapturedLayer
-from attractor.heads.captured.trained_matrix import trained_factors
+from attractor.heads.captured.rows import trained_factors
 from attractor.heads.statistics.multiple import randomization_p
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.nearest import nearest_constraints

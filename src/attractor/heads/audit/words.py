@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attractor.heads.audit.columns import counted, interval, null_mean, percent, share
-from attractor.heads.audit.heads import (
+from attractor.heads.audit.result import (
     BEATS_NULLS,
     UNTESTED,
+    Learnable,
+    Margin,
     asked_for_margins,
     asked_for_prompts,
     heads,
@@ -18,9 +20,8 @@ from attractor.heads.audit.heads import (
     selects,
     verdict,
 )
-from attractor.heads.audit.result import Learnable, Margin
 from attractor.heads.captured.rows import LEAST_CANDIDATES, LEAST_DOCUMENTS
-from attractor.heads.statistics.calibration import calibration
+from attractor.heads.statistics.multiple import calibration
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -3,35 +3,187 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from jaxtyping import Float
 
 from attractor.heads import Captured, CapturedLayer
 from attractor.heads.capture.calls import register
-from attractor.heads.capture.model import (
-    check_model,
-    is_folder,
-    load_model,
-    load_tokenizer,
-    weights_hash,
-)
 from attractor.heads.capture.parts import part_of
 from attractor.heads.capture.rows import captured_batches
-from attractor.heads.capture.run import PARTS
-from attractor.heads.capture.texts import arrays_shown, texts_shown
+from attractor.heads.capture.texts import PARTS, arrays_shown, texts_shown
 from attractor.heads.captured.captured import of_all
 from attractor.heads.captured.captured_file import CapturedWriter, writing_captured
 from attractor.heads.captured.rows import LEAST_CANDIDATES
-from attractor.support.checks import check_choice, check_count, check_flag, check_items, check_path
+from attractor.support.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_items,
+    check_path,
+    shown,
+)
 from attractor.support.errors import InvalidInputError
 from attractor.support.memory import require_memory
 from attractor.support.progress import progress_bar
-from attractor.support.randomness import check_seed
+from attractor.support.randomness import check_seed, seeded
 from attractor.support.storage import check_writable
 from attractor.version import __version__
+
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+_REMEDY = "Give a model of transformers, or the folder that one was saved in"
+_NO_TOKENIZER = "Save it there too, with tokenizer.save_pretrained"
+_SHOWN = 3
+"""Names of missing weights that an error lists."""
+
+
+def is_folder(model: Any) -> bool:
+    """Whether a model is given by a folder, which then must be there.
+
+    Raises:
+        InvalidInputError: If it is the name of a folder that holds no model, or of none.
+    """
+    if not isinstance(model, str | os.PathLike):
+        return False
+    folder = Path(model)
+    if not folder.is_dir():
+        raise InvalidInputError(
+            "model", f"there is no folder {shown(os.fspath(model))}; nothing is downloaded", _REMEDY
+        )
+    if not (folder / "config.json").is_file():
+        raise InvalidInputError("model", f"the folder {folder} has no config.json", _REMEDY)
+    return True
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No bars and warnings of transformers: what matters about a folder is an error here."""
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@_quiet()
+@seeded(purpose="a model that is loaded")
+def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
+    """The model of a folder, in single precision or double, with all of its weights.
+
+    No code of the folder is run, and weights are read from safetensors or as plain tensors.
+
+    Raises:
+        InvalidInputError: If it cannot be loaded, or lacks weights.
+    """
+    import transformers
+
+    path = os.fspath(folder)
+    try:
+        configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
+        names = getattr(configuration, "architectures", None) or []
+        kinds = [getattr(transformers, name, None) for name in names if isinstance(name, str)]
+        models = [
+            one
+            for one in kinds
+            if isinstance(one, type) and issubclass(one, transformers.PreTrainedModel)
+        ]
+        kind: Any = models[0] if models else transformers.AutoModel
+        model, report = kind.from_pretrained(
+            path,
+            config=configuration,
+            attn_implementation="eager",  # a folder may name code to be downloaded
+            dtype=_precision(configuration),
+            weights_only=True,
+            output_loading_info=True,
+            **_LOCAL,
+        )
+    except Exception as error:  # of any kind, as files are damaged in any way
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise InvalidInputError(
+            "model", f"the folder {path} cannot be loaded ({reason})", "Save it again"
+        ) from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise InvalidInputError(
+            "model",
+            f"the folder {path} lacks weights: {', '.join(missing[:_SHOWN])}{more}",
+            "Give the whole model: heads with random weights say nothing",
+        )
+    return model
+
+
+@_quiet()
+@seeded(purpose="a tokenizer that is loaded")
+def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
+    """The tokenizer of a folder.
+
+    Raises:
+        InvalidInputError: If there is none that can be loaded.
+    """
+    import transformers
+
+    path = os.fspath(folder)
+    try:
+        found = transformers.AutoTokenizer.from_pretrained(path, **_LOCAL)
+        words = set(found.get_vocab()) - set(found.all_special_tokens)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise InvalidInputError(
+            "tokenizer", f"the folder {path} has none that can be loaded ({reason})", _NO_TOKENIZER
+        ) from error
+    if not words:  # some are made of nothing
+        raise InvalidInputError("tokenizer", f"the folder {path} has no vocabulary", _NO_TOKENIZER)
+    return found
+
+
+def check_model(model: Any) -> torch.nn.Module:
+    """Checks that an object is a model whose numbers are precise enough.
+
+    Raises:
+        InvalidInputError: If it is none, or its weights are in half precision or not there.
+    """
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+        raise InvalidInputError("model", f"{shown(model)} is no model of transformers", _REMEDY)
+    for name, weight in model.named_parameters():
+        if weight.device.type == "meta":
+            raise InvalidInputError("model", f"{name} has no numbers", "Load the whole model")
+        if weight.is_floating_point() and weight.dtype not in (torch.float32, torch.float64):
+            kind = str(weight.dtype).removeprefix("torch.")
+            raise InvalidInputError(
+                "model",
+                f"its weights are {kind}, too coarse to define a margin",
+                "Give model.float()",
+            )
+    return model
+
+
+def weights_hash(model: torch.nn.Module) -> str:
+    """The SHA-256 of all weights and their names."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if isinstance(tensor, torch.Tensor):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _precision(configuration: Any) -> torch.dtype:
+    stored = getattr(configuration, "dtype", None)
+    return torch.float64 if stored in (torch.float64, "float64") else torch.float32
 
 
 def capture_heads(
@@ -202,3 +354,35 @@ def _writable(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
         raise InvalidInputError("path", f"{os.fspath(path)} does not end in .nc", "Give .nc")
     check_writable("path", path)
     return path
+
+
+def captured_in_bert(
+    states: Float[np.ndarray, "n T hidden"],
+    K: Float[np.ndarray, "heads width hidden"],
+    Q: Float[np.ndarray, "heads width hidden"],
+) -> Captured:
+    """Heads on given hidden states, in the only layer of a BERT.
+
+    Args:
+        states: Hidden states of mean zero and variance one, which layer norms leave as they are.
+        K: Matrices of keys; heads times width are the hidden size.
+        Q: Matrices of queries: scores are ``(K x)^T (Q z)``.
+    """
+    from transformers import BertConfig, BertModel
+
+    heads, width, hidden = K.shape
+    config = BertConfig(
+        vocab_size=1, hidden_size=hidden, num_attention_heads=heads, num_hidden_layers=1,
+        intermediate_size=1, max_position_embeddings=states.shape[1], type_vocab_size=1,
+        layer_norm_eps=0.0, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        pad_token_id=None,
+    )  # fmt: skip
+    model = BertModel(config, add_pooling_layer=False).double().eval()
+    attention = model.encoder.layer[0].attention.self
+    with torch.no_grad():
+        model.embeddings.position_embeddings.weight.zero_()
+        model.embeddings.token_type_embeddings.weight.zero_()
+        for projection, given in ((attention.key, K), (attention.query, Q * np.sqrt(width))):
+            projection.weight.copy_(torch.from_numpy(given.reshape(-1, hidden)))
+            projection.register_parameter("bias", None)  # which was not trained
+    return capture_heads(model, inputs={"inputs_embeds": torch.from_numpy(states)}, values=False)

@@ -3,21 +3,98 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
+import itertools
 import json
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
+from types import CodeType
+from typing import Any
 
 import numpy as np
 import torch
 
 from attractor.heads.capture.calls import NAME, Call
 from attractor.heads.capture.frame import SHIFT, UNROTATED, Frame, frame_of
-from attractor.heads.capture.layer_numbers import layer_numbers
-from attractor.heads.capture.rotations import rotates
-from attractor.heads.capture.run import Run
-from attractor.heads.capture.texts import Shown, Table
-from attractor.heads.captured.listed_layers import listed_layers
+from attractor.heads.capture.texts import Run, Shown, Table
+from attractor.heads.inputs import listed_layers
 from attractor.support.errors import AttractorError, InvalidInputError
+
+_NUMBER = re.compile(r"(?:^|\.)(\d+)(?=\.|$)")
+"""A place in a list of modules, in the name of one inside."""
+
+
+def layer_numbers(model: torch.nn.Module, modules: Sequence[torch.nn.Module]) -> tuple[int, ...]:
+    """The layer of each attention module: its place in the model's list of layers.
+
+    In models of which some layers have no heads, these numbers have gaps. Where layers share a
+    module, or are in no list, they are those of the calls.
+
+    Args:
+        model: The model.
+        modules: Its modules that call attention, in the order of their calls.
+    """
+    names = {module: name for name, module in model.named_modules()}
+    parts = [_NUMBER.split(names.get(one, "")) for one in modules]  # names and numbers in turn
+    for place in range(1, min(map(len, parts)), 2):
+        numbers = [int(one[place]) for one in parts]
+        alike = len({tuple(one[:place]) for one in parts}) == 1
+        if alike and all(one < other for one, other in itertools.pairwise(numbers)):
+            return tuple(numbers)
+    return tuple(range(len(modules)))
+
+
+_ROTATING = re.compile(r"[Rr]otary|RoPE|Rope(?![a-z])|(^|_)(rope|rotate)(_|$)")
+"""Names of modules, functions and arguments by which rotations are known."""
+_GIVEN = "position_embeddings"
+"""The argument in which most models hand rotations to their attention."""
+
+
+def rotates(call: Call) -> bool:
+    """Whether the module of a call rotates keys and queries in a way that the call does not say.
+
+    It does if a module inside of it rotates, or its code names something that does. What the rest
+    of its file holds says nothing: Jamba's has a function that nobody calls. A module that takes
+    rotations as an argument, and was given none, does not.
+
+    Args:
+        call: A call that was given no cosines and sines.
+    """
+    kind = type(call.module)
+    if any(_ROTATING.search(type(one).__name__) for one in list(call.module.modules())[1:]):
+        return True
+    takes = set(inspect.signature(kind.forward).parameters)
+    if _GIVEN in takes and not call.positioned:
+        return any(map(_ROTATING.search, takes))
+    return any(map(_ROTATING.search, _names(kind)))
+
+
+@functools.cache
+def _names(kind: type[torch.nn.Module]) -> frozenset[str]:
+    """All names in the forward pass of a class, and in the functions that it names."""
+    found: set[str] = set()
+    ahead: list[Any] = [kind.forward]
+    while ahead:
+        function = inspect.unwrap(ahead.pop())
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        ahead += [one for one in cells if _is_own(one) and one.__name__ not in found]
+        for name in _of_code(function.__code__) - found:
+            found.add(name)
+            named = getattr(kind, name, None), function.__globals__.get(name)
+            ahead += [one for one in named if _is_own(one)]
+    return frozenset(found)
+
+
+def _of_code(code: CodeType) -> set[str]:
+    inside = (_of_code(one) for one in code.co_consts if isinstance(one, CodeType))
+    return {*code.co_names}.union(*inside)
+
+
+def _is_own(one: Any) -> bool:
+    """Whether something is a function of a model's, and not of PyTorch."""
+    return inspect.isfunction(one) and one.__module__.partition(".")[0] != "torch"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,11 +12,10 @@ import torch
 from jaxtyping import Bool
 
 from attractor.heads import CapturedLayer, CaptureStatus
-from attractor.heads.capture.agreement import agreement
 from attractor.heads.capture.calls import Call, calls_of, scores_of
 from attractor.heads.capture.frame import UNROTATED, Frame
 from attractor.heads.capture.parts import Part
-from attractor.heads.capture.projections import Watched, watching
+from attractor.heads.capture.projections import Watched, agreement, watching
 from attractor.heads.capture.texts import Shown
 from attractor.heads.captured.rows import LEAST_CANDIDATES
 from attractor.support.checks import naming

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.heads.captured.word import Word
 from attractor.results import Described, Rows
 from attractor.support.checks import check_count, check_function, check_items, check_kind, shown
 from attractor.support.errors import InvalidInputError
@@ -23,6 +23,23 @@ from attractor.support.precision import (
     check_unmasked,
     finite_where,
 )
+
+
+class Word(StrEnum):
+    """A word of an answer.
+
+    Attributes:
+        message: What it means, in a line that pages of the library and glossaries of reports share.
+    """
+
+    message: str
+
+    def __new__(cls, value: str, message: str) -> Self:
+        """The word, known by itself, with its meaning."""
+        word = str.__new__(cls, value)
+        word._value_ = value
+        word.message = message
+        return word
 
 
 class CaptureStatus(Word):

@@ -12,8 +12,7 @@ from jaxtyping import Bool
 
 from attractor.heads.audit.result import VARIABLES, Audit
 from attractor.heads.captured.captured import Captured, CapturedLayer
-from attractor.heads.captured.chosen import pairs_of
-from attractor.heads.captured.rows import HeadRows, content_tokens, head_rows, sink_count
+from attractor.heads.captured.rows import HeadRows, content_tokens, head_rows, pairs_of, sink_count
 from attractor.heads.statistics.learnability import learn
 from attractor.heads.statistics.multiple import resampled
 from attractor.heads.statistics.nulls import Null, draw_maps

@@ -1,19 +1,18 @@
-"""Heads of a model of transformers, read as an audit reads them."""
+"""Heads of a model of transformers, read as an audit reads them; a callback of its Trainer."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from attractor.heads import Captured, CaptureStatus
-from attractor.heads.captured.chosen import chosen_heads, heads_of, pairs_of
-from attractor.heads.captured.trained_matrix import trained_matrix
+from attractor.heads.captured.rows import chosen_heads, heads_of, pairs_of, trained_matrix
 from attractor.heads.monitor.head import WatchedHead, constraints_of
-from attractor.support.checks import naming
+from attractor.support.checks import check_function, naming
 from attractor.support.errors import InvalidInputError, NotFiniteError
 from attractor.tokens import Tokens
 
@@ -129,3 +128,42 @@ class _Read(dict[tuple[int, int], tuple[Tokens, Float[np.ndarray, "d e"]]]):
         number, head = pair
         self[pair] = found = trained_matrix(self._layers[number], head)
         return found
+
+
+def trainer_callback(call: Callable[[int, Any], None]) -> Any:
+    """A callback for ``Trainer.add_callback`` that calls a function with step and model.
+
+    ``trainer.add_callback(trainer_callback(monitor))`` records heads with a ``HeadMonitor``, which
+    says before the first step whether they can be read (``check``). Where several processes train,
+    the first alone calls it.
+
+    Args:
+        call: Called with the number of the step and the model, after every step of the optimizer.
+
+    Raises:
+        InvalidInputError: If it cannot be called, or transformers is not installed.
+    """
+    check_function("call", call, "Give a HeadMonitor, or a function of step and model")
+    try:
+        from transformers import TrainerCallback
+    except ImportError:
+        raise InvalidInputError(
+            "call", "transformers is not installed", 'Install "attractor[transformers]"'
+        ) from None
+
+    check = getattr(call, "check", None)
+
+    class Calling(TrainerCallback):
+        def on_train_begin(
+            self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+        ) -> None:
+            if check is not None and state.is_world_process_zero:
+                check(model)
+
+        def on_step_end(
+            self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+        ) -> None:
+            if state.is_world_process_zero:
+                call(state.global_step, model)
+
+    return Calling()

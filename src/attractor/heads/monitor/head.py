@@ -145,7 +145,7 @@ class WatchedHead:
                 PyTorch is not installed.
         """
         try:
-            from attractor.heads.modules.module_pass import pass_of
+            from attractor.heads.monitor.modules import pass_of
         except ImportError:
             raise InvalidInputError(
                 "module", "PyTorch is not installed", 'Install "attractor[torch]"'

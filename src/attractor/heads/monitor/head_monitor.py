@@ -19,11 +19,16 @@ from rich.console import Console
 
 from attractor.geometry import Geometry, get_geometry
 from attractor.heads.monitor.head import WatchedHead
-from attractor.heads.monitor.record import NUMBERS, HeadRecord, RecordStatus
-from attractor.heads.monitor.seen import records_seen
-from attractor.heads.monitor.shared_calls import SharedCalls, attempted
-from attractor.heads.monitor.table import latest_record, latest_table, notes
-from attractor.heads.monitor.watch import Watch
+from attractor.heads.monitor.record import (
+    NUMBERS,
+    HeadRecord,
+    RecordStatus,
+    latest_record,
+    latest_table,
+    notes,
+    records_seen,
+)
+from attractor.heads.monitor.watch import SharedCalls, Watch, attempted
 from attractor.margin.methods import methods_for
 from attractor.results import Plotted, Printed, load_data, save_data
 from attractor.support.checks import as_number, check_count, check_function, check_share

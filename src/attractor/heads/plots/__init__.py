@@ -12,9 +12,9 @@ if TYPE_CHECKING:
         audit_accuracy_figure as audit_accuracy_figure,
         audit_curves_figure as audit_curves_figure,
         audit_map_figure as audit_map_figure,
+        checkpoint_figure as checkpoint_figure,
         margin_control_figure as margin_control_figure,
     )
-    from attractor.heads.plots.checkpoints import checkpoint_figure as checkpoint_figure
     from attractor.heads.plots.marked_text import attention_text_figure as attention_text_figure
     from attractor.heads.plots.monitor import (
         head_curves as head_curves,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from attractor.heads.captured.captured import Word
 from attractor.heads.captured.rows import HeadRows
-from attractor.heads.captured.word import Word
 from attractor.support.randomness import generator, random_rotation
 
 _NEGLIGIBLE = 1e-10

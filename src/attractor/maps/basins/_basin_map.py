@@ -14,9 +14,8 @@ from rich.table import Table
 
 from attractor.attention import Head, Loss, Parameterization
 from attractor.geometry import Geometry
-from attractor.maps.basins.follow import check_horizon
 from attractor.maps.basins.problem import BasinProblem, check_problem
-from attractor.maps.basins.reached import NOT_SETTLED, study, token_data
+from attractor.maps.basins.reached import NOT_SETTLED, check_horizon, study, token_data
 from attractor.maps.basins.tables import BasinStudy, Line, by_count, percent, selection_table
 from attractor.results import save_data
 from attractor.support.checks import check_count

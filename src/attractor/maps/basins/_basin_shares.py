@@ -15,9 +15,8 @@ from rich.table import Table
 from attractor.analysis.wilson import wilson_interval
 from attractor.attention import Head, Loss, Parameterization
 from attractor.geometry import Geometry
-from attractor.maps.basins.follow import check_horizon
 from attractor.maps.basins.problem import BasinProblem, Starts, check_problem, check_starts
-from attractor.maps.basins.reached import NOT_SETTLED, study, token_data
+from attractor.maps.basins.reached import NOT_SETTLED, check_horizon, study, token_data
 from attractor.maps.basins.tables import (
     LISTED,
     BasinStudy,

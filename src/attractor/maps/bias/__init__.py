@@ -1,10 +1,8 @@
 """The bias matrix: which optimizer maximizes the margin in which norm."""
 
-from attractor.maps.bias._bias_matrix import bias_matrix
-from attractor.maps.bias._which_norm import which_norm
-from attractor.maps.bias.answer import NormAnswer
+from attractor.maps.bias._bias_matrix import bias_matrix, which_norm
+from attractor.maps.bias.answer import MedianInterval, NormAnswer, median_interval
 from attractor.maps.bias.best_setting import Cell
-from attractor.maps.bias.medians import MedianInterval, median_interval
 from attractor.maps.bias.methods import NORMS, standard_methods
 from attractor.maps.bias.result import BiasMatrix
 from attractor.support.settings import all_in_own_settings

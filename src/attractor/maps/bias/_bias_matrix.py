@@ -1,4 +1,4 @@
-"""``bias_matrix``: every optimizer on the same problems, measured in every norm."""
+"""``bias_matrix``: optimizers on the same problems in every norm; ``which_norm``: one of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attractor.attention import Head, Parameterization, get_loss
 from attractor.attention.multi_head import one_attention_head
 from attractor.geometry import Frobenius, Geometry, get_geometry
 from attractor.maps.bias.answer import SATURATED
-from attractor.maps.bias.finished_runs import FinishedRun, FinishedRuns
+from attractor.maps.bias.best_setting import DECAYS, settings_of_all
 from attractor.maps.bias.methods import NORMS, standard_methods
 from attractor.maps.bias.ratios import (
     margin_ratios,
@@ -23,8 +23,7 @@ from attractor.maps.bias.ratios import (
     reached_selections,
     solve_reached,
 )
-from attractor.maps.bias.result import BiasMatrix
-from attractor.maps.bias.tuning import DECAYS, settings_of_all
+from attractor.maps.bias.result import BiasMatrix, FinishedRun, FinishedRuns
 from attractor.margin import MarginProblem, Solution, solve
 from attractor.margin.methods import methods_for
 from attractor.margin.selection import optimal_tokens
@@ -34,12 +33,15 @@ from attractor.support.progress import progress_bar
 from attractor.support.randomness import check_seed
 from attractor.tokens import Tokens
 from attractor.training import Optimizer, Trajectory, train
+from attractor.training.optimizers.optimizer import UNNAMED
 from attractor.training.own.bridges import bridge
+from attractor.training.own.bring_your_own import as_method
 from attractor.training.own.method import Method, gradients_of
 from attractor.training.validation import check_head, check_tokens, refuse_weights
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 RECORDS = 40
 
@@ -439,3 +441,63 @@ def initial_arrays(W: Float[np.ndarray, "instance d e"], layer: Parameterization
     """The arrays of a parameterization with given effective matrices."""
     arrays = layer.to_arrays(layer.from_matrix(W))
     return {name: np.asarray(array) for name, array in arrays.items()}
+
+
+def which_norm(
+    tokens: Tokens,
+    head: Head,
+    optimizer: Any,
+    *,
+    parameterization: str | Parameterization = "W",
+    geometries: Sequence[Geometry | str] = (),
+    steps: int = 6000,
+    most_steps: int | None = None,
+    seed: int = 0,
+    matched: bool = False,
+    progress: bool = False,
+) -> BiasMatrix:
+    """Finds which norm's margin an optimizer maximizes.
+
+    Prints as the matrix of one row with the answer below; ``.answer(method)`` is that answer,
+    and the rules it follows are described at ``attractor.maps.bias.answer.answer``.
+
+    Args:
+        tokens: Data sets with labels, along an axis of instances; eight or more for an answer.
+        head: The fixed head.
+        optimizer: An optax transformation, an ``Optimizer``, or a ``TorchOptimizer``.
+        parameterization: What it trains.
+        geometries: Norms to compare besides those of the matrix, such as one's own.
+        steps: Number of steps.
+        most_steps: Doubles the steps up to this many while they may bring another answer; None for
+            ``steps`` alone.
+        seed: Seed of the random initial weights.
+        matched: Whether to start from a matrix that keeps the optimal tokens.
+        progress: Whether to show progress bars.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used; nothing has been trained then.
+
+    Example:
+        >>> import optax
+        >>> import attractor as at
+        >>> tokens, head = at.datasets.unit_tokens(4, 4, 8, seeds=8)
+        >>> matrix = at.which_norm(tokens, head, optax.sign_sgd(0.1), steps=4000)
+        >>> answer = matrix.answer("the optimizer")
+        >>> answer.outcome, answer.norm
+        ('maximizes', 'l_inf')
+    """
+    check_flags(matched=matched)
+    own = check_items("geometries", geometries, Geometry | str)
+    name = getattr(optimizer, "name", UNNAMED)
+    name = "the optimizer" if name == UNNAMED else name
+    return bias_matrix(
+        tokens,
+        head,
+        methods=[as_method(optimizer, name, parameterization)],
+        norms=[*NORMS, *own],
+        steps=steps,
+        most_steps=most_steps,
+        seed=seed,
+        matched=matched,
+        progress=progress,
+    )

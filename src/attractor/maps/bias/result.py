@@ -1,30 +1,42 @@
-"""``BiasMatrix``: the margin ratios of every optimizer in every norm."""
+"""``BiasMatrix``: margin ratios of every optimizer in every norm, and its runs that are done."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from attractor.maps.bias.answer import ENOUGH, NormAnswer, answer
+from attractor.maps.bias.answer import (
+    ENOUGH,
+    MedianInterval,
+    NormAnswer,
+    answer,
+    median_interval,
+    or_least,
+)
 from attractor.maps.bias.best_setting import Cell, answer_over, best_cell, setting_of
-from attractor.maps.bias.medians import MedianInterval, median_interval, or_least
-from attractor.results import Plotted, Printed, finite_or_none, plain_table
+from attractor.results import Plotted, Printed, finite_or_none, load_data, plain_table, save_data
 from attractor.support.checks import check_choice, check_path
 from attractor.support.containers import read_netcdf
 from attractor.support.errors import FileFormatError, InvalidInputError, TrialStatus
 from attractor.support.storage import save_netcdf, write_file
+from attractor.training.own.method import Method
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
+
+    from attractor.training import Trajectory
+
 
 _LINES = ("margin_ratio", "margin_ratio_halfway", "gap")
 _OF_RUN = ("status", "movement")
@@ -356,3 +368,72 @@ def _empty_table(title: str | None) -> Table:
 
 def _interval(found: MedianInterval | Cell) -> dict[str, float | None]:
     return {end: finite_or_none(getattr(found, end)) for end in ("median", "low", "high")}
+
+
+_KIND = "run of a bias matrix"
+_MEASURED = ["W", "norm", "loss", "log_gradient_norm", "status"]
+
+
+class FinishedRun(NamedTuple):
+    """What a matrix takes of a run.
+
+    Attributes:
+        data: Labeled arrays, as in ``Trajectory``.
+        steps: The steps recorded.
+    """
+
+    data: xr.Dataset
+    steps: np.ndarray
+
+
+@dataclass
+class FinishedRuns:
+    """The runs that are done, a file each; of none where there is no folder.
+
+    Attributes:
+        folder: Where they are kept; None keeps nothing.
+        runs: Those of this call with their rows, in the order in which they were done.
+        measure: Makes a matrix of rows and their runs.
+    """
+
+    folder: Path | None = None
+    runs: list[tuple[Method, FinishedRun]] = field(default_factory=list)
+    measure: Callable[[list[Method], list[FinishedRun]], BiasMatrix] | None = None
+
+    def run(self, method: Method, steps: int, train: Callable[[], Trajectory]) -> FinishedRun:
+        """The run of a row: from its file, or trained now and kept.
+
+        Args:
+            method: The row.
+            steps: Its number of steps.
+            train: Trains it.
+
+        Raises:
+            FileFormatError: If its file is damaged.
+            WriteError: If it cannot be written.
+        """
+        file = None if self.folder is None else self.folder / f"{_digest(method, steps)}.nc"
+        if file is not None and file.exists():
+            data = load_data(file, _KIND)
+        else:
+            data = train().data[_MEASURED]
+            if file is not None:
+                save_data(data, file, _KIND)
+        run = FinishedRun(data, data["step"].to_numpy())
+        self.runs.append((method, run))
+        return run
+
+    def matrix(self) -> BiasMatrix | None:
+        """The matrix of the rows that are done; None where there are none."""
+        by_name = {method.name: (method, run) for method, run in self.runs}
+        if not by_name or self.measure is None:
+            return None
+        return self.measure(*map(list, zip(*by_name.values(), strict=True)))
+
+
+def _digest(method: Method, steps: int) -> str:
+    """Names a row by all that tells it from the others of one command."""
+    told = (
+        method.name, method.layer.name, method.settings, method.step_size, method.decay, steps,
+    )  # fmt: skip
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]

@@ -33,7 +33,7 @@ def compare(
                 raise InvalidInputError(name, f"there is no {path}", "Give a report or a run")
 
         from attractor.maps import labeled, paired
-        from attractor.maps.comparison.page import write_comparison
+        from attractor.maps.comparison import write_comparison
 
         sides = []
         for name, path in paths.items():

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.maps.sweeps._crossings import crossings as crossings
     from attractor.maps.sweeps._sweep import SweepSummary as SweepSummary, sweep as sweep
-    from attractor.maps.sweeps._transition import transition as transition
     from attractor.maps.sweeps.averages import average_trials as average_trials
     from attractor.maps.sweeps.experiment import (
         Experiment as Experiment,
@@ -34,15 +32,14 @@ if TYPE_CHECKING:
         example_plan as example_plan,
         load_plan as load_plan,
     )
-    from attractor.maps.sweeps.storage.check import (
-        SweepCheck as SweepCheck,
-        check_sweep as check_sweep,
-    )
-    from attractor.maps.sweeps.storage.results import open_sweep as open_sweep
-    from attractor.maps.sweeps.storage.status import (
+    from attractor.maps.sweeps.storage.contents import (
         Failure as Failure,
+        SweepCheck as SweepCheck,
         SweepStatus as SweepStatus,
+        check_sweep as check_sweep,
+        open_sweep as open_sweep,
         sweep_status as sweep_status,
     )
+    from attractor.maps.sweeps.transitions import crossings as crossings, transition as transition
 
 import_on_first_use(__name__)

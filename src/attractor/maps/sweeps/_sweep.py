@@ -13,8 +13,8 @@ from attractor.maps.sweeps.dispatch import Dispatcher, Patience, checked_cluster
 from attractor.maps.sweeps.experiment import Experiment, source_of
 from attractor.maps.sweeps.grid import Chunk, Grid
 from attractor.maps.sweeps.processes import Processes
+from attractor.maps.sweeps.storage.contents import SweepStatus, status_of
 from attractor.maps.sweeps.storage.layout import Layout
-from attractor.maps.sweeps.storage.status import SweepStatus, status_of
 from attractor.maps.sweeps.storage.store import DONE, FAILED, Record, SweepStore
 from attractor.maps.sweeps.work import Job, Outcome, run_chunk, this_process
 from attractor.results import Rows, Summary

@@ -15,6 +15,7 @@ equations they hold together only exactly, and are solved in integers.
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Int
 
 from attractor.margin.batching import extended
@@ -129,8 +130,6 @@ def _few(
     equations: Float[np.ndarray, "n k"], bounds: Float[np.ndarray, "k"]
 ) -> tuple[Int[np.ndarray, "s"], Float[np.ndarray, "s"]]:
     """Constraints with independent columns, bounds included, and multipliers that nearly do."""
-    from scipy.optimize import nnls
-
     finite = np.isfinite(bounds)
     size = np.abs(bounds[finite]).max(initial=0.0)
     nothing = np.zeros(0, dtype=int), np.zeros(0)
@@ -140,7 +139,7 @@ def _few(
     target = np.zeros(len(system))
     target[-1] = 1.0
     try:
-        found, rest = nnls(system[:, finite], target, maxiter=30 * max(system.shape))
+        found, rest = scipy.optimize.nnls(system[:, finite], target, maxiter=30 * max(system.shape))
     except RuntimeError:
         return nothing
     if not rest <= _LEFT:

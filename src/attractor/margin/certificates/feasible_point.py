@@ -18,6 +18,7 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Int
 
 from attractor.geometry import (
@@ -215,8 +216,6 @@ def _least_distance(
     Where there is no such vector, which are in each other's way, and False (least-distance
     programming, Lawson and Hanson 1974, chapter 23).
     """
-    from scipy.optimize import nnls
-
     matrix = rows.matrix(near)
     if equalities.conditioned is not None:
         start = _least_norm(rows, slack, equalities, near[:0], least[:0])
@@ -229,7 +228,7 @@ def _least_distance(
     target = np.zeros(len(system))
     target[-1] = 1.0
     try:
-        multipliers, left = nnls(system, target, maxiter=30 * max(system.shape))
+        multipliers, left = scipy.optimize.nnls(system, target, maxiter=30 * max(system.shape))
     except RuntimeError:
         return np.zeros(near.size, dtype=bool), False
     return multipliers > 0, bool(left > _NO_ROOM)

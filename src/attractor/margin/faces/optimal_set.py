@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float
 
 from attractor.geometry import singular_value_decomposition
@@ -192,12 +193,10 @@ def free_move(
         step = np.min(limit[losses > 0] / losses[losses > 0], initial=1.0)
         if step >= _GOOD_STEP:
             return step * move
-    from scipy.optimize import linprog
-
     # A functional that is random is zero on all such moves only if there is none.
     farthest = np.zeros(directions.size)
     for sign in (1, -1):
-        found = linprog(
+        found = scipy.optimize.linprog(
             sign * functional / longest,
             A_ub=-others if len(others) else None,
             b_ub=slack if len(others) else None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg
 from jaxtyping import Bool, Float, Int
 
@@ -99,14 +100,12 @@ def _non_negative(instance: Instance, equalities: Equalities) -> Float[np.ndarra
     largest = bounds.max(initial=0.0)
     if largest <= 0:
         return u
-    from scipy.optimize import nnls
-
     if rows.shape[1] > rows.shape[0]:
         rows = triangular_factor(rows).T
     system = np.vstack([rows.T, bounds / largest])
     target = np.zeros(len(system))
     target[-1] = 1.0
-    solution, _ = nnls(system, target, maxiter=30 * max(system.shape))
+    solution, _ = scipy.optimize.nnls(system, target, maxiter=30 * max(system.shape))
     u[chosen] = solution / scale
     return u
 

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 
 from attractor.geometry import (
@@ -474,8 +475,6 @@ def proximal_values(
     scale = z.max(initial=0.0)
     if scale == 0 or scale * ((z / scale) ** q).sum() ** (1 / q) <= tau:
         return zero, zero, zero
-    from scipy.optimize import brentq
-
     # With w = N s and ||s||_p = 1, stationarity is N s + tau s^(p-1) = z; ||s||_p falls with N.
     most = scale * ((z / scale) ** p).sum() ** (1 / p)
 
@@ -483,7 +482,7 @@ def proximal_values(
         return float((_unit_values(z, tau, p, norm) ** p).sum() - 1)
 
     least = most * 1e-12
-    norm = brentq(excess, least, most, xtol=1e-15 * most)
+    norm = scipy.optimize.brentq(excess, least, most, xtol=1e-15 * most)
     assert isinstance(norm, float)
     s = _unit_values(z, tau, p, norm)
     with np.errstate(divide="ignore"):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float
 
 from attractor.geometry import Lp
@@ -78,11 +79,9 @@ def _linprog(
     program: EntrywiseProgram, costs: Any, rows: Any, bounds: Any, limits: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The solution and multipliers of ``rows x >= bounds``, equal on equalities."""
-    from scipy.optimize import linprog
-
     above = program.inequality[0]
     equal = program.present[0] & ~above
-    found = linprog(
+    found = scipy.optimize.linprog(
         costs,
         A_ub=-rows[above],
         b_ub=-bounds[above],

@@ -16,6 +16,7 @@ from attractor.margin.selection import Selection, score_rounding, token_scores
 from attractor.margin.selections.local_optimality import LocalOptimality, check_local_optimality
 from attractor.margin.solution import Solution
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_kinds
 from attractor.support.precision import as_real, check_broadcast
 from attractor.tokens import Tokens
@@ -95,14 +96,12 @@ class AttractingCone(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         lead = ("instance",) if self.opening.ndim else ()
         names = "opening radius delta reach score_gap score_range".split()
         data: dict[str, Any] = {name: (lead, getattr(self, name)) for name in names}
         data["uncovered"] = ((*lead, "sequence", "query"), self.uncovered)
         data["reason"] = (lead, self.reason.astype(str) if lead else self.reason)
-        return xr.Dataset(data)
+        return labeled(data)
 
     def _summary(self) -> tuple[str, Rows]:
         if self.opening.ndim:

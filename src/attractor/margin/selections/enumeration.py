@@ -18,6 +18,7 @@ from attractor.margin.selection import Selection, token_scores
 from attractor.margin.selections.local_optimality import score_advantage, worst_advantage
 from attractor.margin.solution import Solution
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_count, check_kinds
 from attractor.support.errors import DuplicateTokensWarning, InvalidInputError, Status
 from attractor.support.progress import progress_bar
@@ -70,8 +71,6 @@ class SelectionCensus(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         per_selection = "feasible locally_optimal worst_advantage norms gaps".split()
         data: dict[str, Any] = {name: ("selection", getattr(self, name)) for name in per_selection}
         data["worst_token"] = (("selection", "position"), self.worst_token)
@@ -79,7 +78,7 @@ class SelectionCensus(Summary):
         rows = ("selection", "sequence", "query", "token")
         data["selected"] = (rows, self.selections.mask)
         coordinates = {"position": ["sequence", "query", "token"]}
-        return xr.Dataset(data, coords=coordinates, attrs={"geometry": self.geometry.name})
+        return labeled(data, coordinates, {"geometry": self.geometry.name})
 
     def _summary(self) -> tuple[str, Rows]:
         settled = (Status.OPTIMAL, Status.INFEASIBLE)

@@ -16,6 +16,7 @@ from attractor.margin.selection import Selection, token_scores
 from attractor.margin.selections.tie_classes import is_of_classes, solve_tie_classes, tie_classes
 from attractor.margin.solution import Solution
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_choice, check_kinds
 from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
@@ -62,11 +63,9 @@ class LocalOptimality(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         lead = ("instance",) if self.holds.ndim else ()
         rows = (*lead, "sequence", "query", "token")
-        return xr.Dataset(
+        return labeled(
             {
                 "holds": (lead, self.holds),
                 "worst_advantage": (lead, self.worst_advantage),

@@ -15,6 +15,7 @@ from attractor.margin.problem import MarginProblem, derived, norms_of, places_of
 from attractor.margin.selection import Selection
 from attractor.margin.solution import Solution, texts_of
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_flags, check_kinds, check_number
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64
@@ -146,8 +147,6 @@ class Decomposition(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Both parts and what was kept, as labeled arrays."""
-        import xarray as xr
-
         lead = self._lead
         rows, matrix = (*lead, "sequence", "query"), (*lead, "row", "column")
         data: dict[str, Any] = {
@@ -159,7 +158,7 @@ class Decomposition(Summary):
         }
         for name, part in (("directional", self.directional), ("finite", self.finite)):
             data[f"{name}_status"] = (lead, texts_of(part.status))
-        return xr.Dataset(data, attrs={"geometry": self.directional.geometry.name})
+        return labeled(data, attributes={"geometry": self.directional.geometry.name})
 
     def _matrices(self, W: Any) -> Float[np.ndarray, "*batch d e"]:
         """W as an array of matrices of the right shape; those not finite are NaN."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 
 from attractor.geometry import Nuclear
@@ -342,8 +343,6 @@ class _Factors:
 
 def _roughly(factors: _Factors, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The method of multipliers, until margins are met or stop improving."""
-    from scipy.optimize import minimize
-
     multipliers = np.zeros(len(factors.bounds))
     penalty, before = 10 * max(0.5 * float(x @ x), 1.0), np.inf
 
@@ -355,7 +354,7 @@ def _roughly(factors: _Factors, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     options = {"maxiter": _MOST_STEPS, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-10}
     for _ in range(_MOST_ROUNDS):
-        x = minimize(lagrangian, x, jac=True, method="L-BFGS-B", options=options).x
+        x = scipy.optimize.minimize(lagrangian, x, jac=True, method="L-BFGS-B", options=options).x
         push = multipliers + penalty * (factors.bounds - factors.margins(x))
         multipliers = np.where(factors.equality, push, np.maximum(push, 0.0))
         found = factors.judge(x, multipliers)

@@ -17,6 +17,7 @@ from attractor.margin.solution import Solution, texts_of
 from attractor.margin.variants.label import label_problem, label_support
 from attractor.margin.variants.relaxed import at_rows
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_kinds, check_share
 from attractor.support.errors import InvalidInputError, Status
 from attractor.support.precision import as_float64
@@ -98,8 +99,6 @@ class RateRatioDirection(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         lead = () if self.problem.instances is None else ("instance",)
         names = "value gain gap violation ratio critical_ratio".split()
         data: dict[str, Any] = {name: (lead, getattr(self, name)) for name in names}
@@ -109,7 +108,7 @@ class RateRatioDirection(Summary):
         data["support_tokens"] = (tokens, self.support_tokens)
         data["barrier_tokens"] = (tokens, self.barrier_tokens)
         data["status"] = (lead, texts_of(self.status))
-        return xr.Dataset(data, attrs={"geometry": self.geometry.name})
+        return labeled(data, attributes={"geometry": self.geometry.name})
 
     def _summary(self) -> tuple[str, Rows]:
         title = "Direction of attention beside a growing head"

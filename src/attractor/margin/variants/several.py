@@ -22,6 +22,7 @@ from attractor.margin.selections.alternatives import (
 )
 from attractor.margin.solution import Solution
 from attractor.results import Rows, Summary
+from attractor.results.labeled import labeled
 from attractor.support.checks import check_count, check_kinds
 from attractor.support.errors import InvalidInputError, Status
 from attractor.tokens import Tokens
@@ -82,14 +83,12 @@ class SeveralSolution(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """The matrix, the tokens kept and the numbers above as labeled arrays."""
-        import xarray as xr
-
         names = "value lower_bound gap uniqueness solved combinations".split()
         data: dict[str, Any] = {name: ((), getattr(self, name)) for name in names}
         data["status"] = ((), str(self.status))
         data["W"] = (("row", "column"), self.solution.W)
         data["selected"] = (("sequence", "query", "token"), self.selection.mask)
-        return xr.Dataset(data, attrs={"geometry": self.solution.geometry.name})
+        return labeled(data, attributes={"geometry": self.solution.geometry.name})
 
     def _summary(self) -> tuple[str, Rows]:
         rows = [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,14 +12,6 @@ from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.papers.ledger.index import listed
 from attractor.support.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from attractor.papers.drawing import DrawnFigure
-
-SECONDS = 5
-"""What a figure takes at size quick, in the mean; those that train models take minutes."""
 
 
 def figures(
@@ -69,88 +60,21 @@ def figures(
             )
 
         if not (names or of or everything):
-            why = "the figures are only listed without a name, --of or --all"
-            _refuse_idle(why, data=data, seeds=seeds, as_published=as_published)
+            idle = {"data": data, "seeds": seeds, "as_published": as_published}
+            for name in (name for name, value in idle.items() if value):
+                why = "the figures are only listed without a name, --of or --all"
+                raise InvalidInputError(name, why, "Leave it out")
             lines = {name: one.summary for name, one in listed("figures").items()}
             current.list_names(lines)
             current.result(figures=lines)
             return
 
-        from attractor.margin.solved_once import solved_once
-        from attractor.papers.drawing import check_request, draw, figure_files
-        from attractor.papers.ledger.packs import all_figures, get_figure
-        from attractor.papers.pages.figures import GALLERY, write_gallery
-        from attractor.support.storage import Input, OutputFile, OutputFolder, check_paths
+        from attractor.papers.commands.drawing import draw_all  # which loads JAX
 
-        chosen = {name: get_figure(name) for name in names} if names else all_figures(of)
-        if not any(figure.takes for figure in chosen.values()):
-            _refuse_idle("none of these figures is made of data of yours", data=data)
-        if not any(figure.artifact for figure in chosen.values()):
-            _refuse_idle("none of these figures has an artifact", as_published=as_published)
-        for figure in chosen.values():
-            published = as_published and bool(figure.artifact or names)
-            check_request(figure, size, seeds, published, data if figure.takes or names else None)
-        files = [out / GALLERY]
-        for figure in chosen.values():
-            files += figure_files(figure, out, as_published and bool(figure.artifact)).values()
-        outputs = [
-            OutputFolder("out", out, command="figures"),
-            *(OutputFile("out", file) for file in files),
-        ]
-        check_paths(outputs, [Input("data", data)])
-        if size == "quick":
-            current.takes(f"{len(chosen)} figures", SECONDS * len(chosen), out)
-        else:
-            current.say(f"At size {size} a figure takes minutes, some hours.")
-        drawn = []
-        with solved_once():  # which figures share, too
-            for number, figure in enumerate(chosen.values(), start=1):
-                began = time.perf_counter()
-                done = draw(
-                    figure,
-                    out,
-                    size=size,
-                    seeds=seeds,
-                    seed=seed,
-                    as_published=as_published and bool(figure.artifact),
-                    progress=current.progress,
-                    source=data if figure.takes else None,
-                )
-                drawn.append(done)
-                how = (
-                    f"{time.perf_counter() - began:.1f} s" if done.computed else "of an earlier run"
-                )
-                current.say(_readings(done, f"{number} of {len(chosen)}, {how}"))
-        page = write_gallery(out, drawn)
-        current.say(f"Figures: {page.absolute()}")
-        current.result(
-            page=str(page.absolute()),
-            figures={done.figure.name: done.summary() for done in drawn},
-        )
-
-
-def _refuse_idle(why: str, **options: Any) -> None:
-    """Refuses options that would do nothing."""
-    for name, value in options.items():
-        if value:
-            raise InvalidInputError(name, why, "Leave it out")
-
-
-def _readings(done: DrawnFigure, how: str) -> Table:
-    """The readings of a figure as a table."""
-    from rich.text import Text
-
-    from attractor.results import plain_table
-
-    table = plain_table(f"{done.figure.name} ({how})")
-    table.add_column("what the data show")
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("expected", no_wrap=True)
-    table.add_column("agrees", no_wrap=True)
-    for reading in done.readings:
-        mark = Text("yes", "green") if reading.agrees else Text("no", "bold red")
-        table.add_row(reading.text, f"{reading.value:.6g}", reading.expected, mark)
-    return table
+        draw_all(
+            current, names, of, out,
+            size=size, seeds=seeds, seed=seed, as_published=as_published, data=data,
+        )  # fmt: skip
 
 
 COMMAND = Command(

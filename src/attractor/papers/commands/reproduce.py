@@ -8,7 +8,7 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import typer
@@ -17,13 +17,13 @@ from attractor.cli.application import load_command
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import session
+from attractor.geometry import get_geometry
+from attractor.results.provenance import Provenance, differences, read_provenance
 from attractor.support.checks import shown
+from attractor.support.containers import leaves, read_json, read_netcdf
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.support.storage import existing_file
-
-if TYPE_CHECKING:
-    from attractor.results.provenance import Provenance
-
+from attractor.training.optimizers import named_optimizer
 
 NUMBERS = {
     **dict.fromkeys(("basins", "check", "corpus", "demo", "in-context", "matrix"), "summary.json"),
@@ -88,8 +88,6 @@ def reproduce(
     """Runs a result again and compares."""
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
         existing_file(file)
-
-        from attractor.results.provenance import differences, read_provenance
 
         made = read_provenance(file)
         current.say(
@@ -257,9 +255,6 @@ def _name_code_again(arguments: dict[str, Any], given: Mapping[str, Sequence[str
 
 def _is_ours(option: str, name: str) -> bool:
     """Whether an optimizer, norm or claim is known by name; no code of others is looked for."""
-    from attractor.geometry import get_geometry
-    from attractor.maps.bias import named_optimizer
-
     if option == "claim":  # what has no colon is looked up among claims that are installed
         return ":" not in name
     with contextlib.suppress(InvalidInputError):
@@ -269,8 +264,6 @@ def _is_ours(option: str, name: str) -> bool:
 
 def _numbers(file: Path) -> dict[str, Any]:
     """Everything that a file of numbers holds, by name."""
-    from attractor.support.containers import leaves, read_json, read_netcdf
-
     if file.suffix == ".nc":
         data = read_netcdf(file)
         return {str(name): data[name].to_numpy() for name in data.variables}

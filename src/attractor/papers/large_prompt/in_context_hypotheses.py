@@ -22,8 +22,7 @@ from attractor.prompts.in_context.assumption import (
     query_finding,
     tilted_finding,
 )
-from attractor.prompts.in_context.finding import Finding, State
-from attractor.prompts.in_context.losses import check_loss
+from attractor.prompts.in_context.losses import Finding, State, check_loss
 from attractor.prompts.in_context.training import RiskTransfer, transfer_of_samples
 
 _APART, _LONGER = 16, 4

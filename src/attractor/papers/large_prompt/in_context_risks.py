@@ -20,6 +20,14 @@ from attractor.maps.sweeps.experiments.parameters import (
     word,
 )
 from attractor.maps.sweeps.grid import Grid
+from attractor.prompts.regression import (
+    RegressionTask,
+    kac_murdock_szego,
+    linear_attention_optimum,
+    ridge_risk,
+    softmax_optimum,
+    train_in_context,
+)
 from attractor.support.errors import AttractorWarning, InvalidInputError
 from attractor.support.randomness import generator
 
@@ -143,13 +151,6 @@ def run(
 
 def _risks(given: Mapping[str, Any], instance: int, seeds: range) -> dict[str, Any]:
     """The risks of one task."""
-    from attractor.prompts.regression import (
-        RegressionTask,
-        linear_attention_optimum,
-        ridge_risk,
-        softmax_optimum,
-    )
-
     d, length = given["dimension"], given["length"]
     variance = given["weight_variance"]
     task = RegressionTask(
@@ -173,8 +174,6 @@ def _risks(given: Mapping[str, Any], instance: int, seeds: range) -> dict[str, A
 
 def _covariance(given: Mapping[str, Any], instance: int) -> Float[np.ndarray, "d d"]:
     """The covariance of the inputs, of which each has variance 1 on average."""
-    from attractor.prompts.regression import kac_murdock_szego
-
     d = given["dimension"]
     if given["covariance"] != RANDOM:
         return kac_murdock_szego(d, given["correlation"])
@@ -186,8 +185,6 @@ def _covariance(given: Mapping[str, Any], instance: int) -> Float[np.ndarray, "d
 
 def _trained(task: Any, given: Mapping[str, Any], seeds: range) -> dict[str, np.ndarray]:
     """Risks at the end of training, for each seed."""
-    from attractor.prompts.regression import train_in_context
-
     found = {}
     for attention in ("softmax", "linear"):
         trained = train_in_context(

@@ -10,8 +10,7 @@ import numpy as np
 
 from attractor.prompts.files.regression import RegressionCase
 from attractor.prompts.regression import initial_scale_bounds
-from attractor.prompts.regression.covariances import kac_murdock_szego
-from attractor.prompts.regression.task import RegressionTask
+from attractor.prompts.regression.task import RegressionTask, kac_murdock_szego
 
 LONG = (256, 1024, 4096)
 """Lengths of prompts, long enough for what long prompts do to be seen."""

@@ -15,14 +15,11 @@ from attractor.prompts.finite_length import ConcentrationBounds, measure_error, 
 from attractor.prompts.finite_length.bounds import Error
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.measures.contract import Measure
+from attractor.prompts.measures.elliptical import Sphere
 from attractor.prompts.measures.empirical import Empirical
 from attractor.prompts.measures.gaussian import Gaussian
-from attractor.prompts.measures.laplace import Laplace
 from attractor.prompts.measures.mixture import Mixture
-from attractor.prompts.measures.products import Product
-from attractor.prompts.measures.rademacher import Rademacher
-from attractor.prompts.measures.sphere import Sphere
-from attractor.prompts.measures.uniform import Uniform
+from attractor.prompts.measures.products import Laplace, Product, Rademacher, Uniform
 from attractor.support.errors import InvalidInputError
 
 _ROUNDING = 1e-9

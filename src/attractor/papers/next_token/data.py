@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from attractor.corpora import Corpus
-from attractor.corpora.embedded.embeddings import gaussian, one_hot
+from attractor.corpora.embeddings import gaussian, one_hot
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.generators import order_first_corpus, rolled_out_corpus
 

@@ -11,9 +11,8 @@ from jaxtyping import Bool, Float, Int
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.corpora.linear import EmbeddedContexts, LinearTrajectory, train_linear
 from attractor.corpora.problems import attention_problem, feed_forward_problem
-from attractor.corpora.two_stages.two_stage import train_two_stages
+from attractor.corpora.two_stages.two_stage import TwoStageTrajectory, train_two_stages
 from attractor.corpora.two_stages.two_stage_measures import measure_two_stages
-from attractor.corpora.two_stages.two_stage_trajectory import TwoStageTrajectory
 from attractor.margin import Solution, solve
 from attractor.papers.ledger.claim import once
 from attractor.training import normalized_gradient_descent

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 from attractor.plots.design.description import description
+from attractor.results.html import picture
 from attractor.support.visible import visible
 
 _SHARPNESS = 2
@@ -85,8 +86,6 @@ class Figure(matplotlib.figure.Figure):
 
     def _repr_html_(self) -> str | None:
         """The same picture with what is seen in it, which notebooks read aloud."""
-        from attractor.results.html import picture
-
         shown = self._repr_png_()
         said = self.description or description(self)
         return None if shown is None else picture(shown[0], said, shown[1]["width"])

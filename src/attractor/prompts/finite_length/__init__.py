@@ -8,15 +8,13 @@ if TYPE_CHECKING:
     from attractor.prompts.finite_length.averages import (
         averaged_error_of_output as averaged_error_of_output,
         averaged_output_error as averaged_output_error,
+        error_exponent as error_exponent,
+        finite_length_exponent as finite_length_exponent,
     )
     from attractor.prompts.finite_length.bounds import (
         BoundShape as BoundShape,
         ConcentrationBounds as ConcentrationBounds,
         ConcentrationConstants as ConcentrationConstants,
-    )
-    from attractor.prompts.finite_length.exponent import (
-        error_exponent as error_exponent,
-        finite_length_exponent as finite_length_exponent,
     )
     from attractor.prompts.finite_length.functions import (
         PromptMoments as PromptMoments,
@@ -31,16 +29,14 @@ if TYPE_CHECKING:
         measure_error as measure_error,
         measure_output_error as measure_output_error,
     )
-    from attractor.prompts.finite_length.monte_carlo import (
-        MonteCarloError as MonteCarloError,
-        monte_carlo_error as monte_carlo_error,
-    )
     from attractor.prompts.finite_length.squared_errors import (
         CovarianceMoments as CovarianceMoments,
         FiniteLengthError as FiniteLengthError,
+        MonteCarloError as MonteCarloError,
         covariance_moments as covariance_moments,
         error_of_output as error_of_output,
         finite_length_error as finite_length_error,
+        monte_carlo_error as monte_carlo_error,
     )
     from attractor.prompts.finite_length.table import (
         ErrorTable as ErrorTable,

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.special
 from jaxtyping import Complex, Float
 
+from attractor.prompts.measures.arithmetic import Generated, ScoreLine
 from attractor.prompts.measures.contract import Measure
-from attractor.prompts.measures.generating import Generated, ScoreLine
 from attractor.support.errors import InvalidInputError
 
 _STEP = 0.2

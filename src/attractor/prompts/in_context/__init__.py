@@ -15,27 +15,26 @@ if TYPE_CHECKING:
     from attractor.prompts.in_context.families import (
         FeatureRegression as FeatureRegression,
         LinearRegression as LinearRegression,
+        SingleIndex as SingleIndex,
         SingleIndexRegression as SingleIndexRegression,
         built_in as built_in,
         negative_controls as negative_controls,
     )
-    from attractor.prompts.in_context.finding import Finding as Finding, State as State
     from attractor.prompts.in_context.losses import (
         HUBER as HUBER,
         LOGISTIC as LOGISTIC,
         LOSSES as LOSSES,
         SQUARED as SQUARED,
+        Finding as Finding,
         Loss as Loss,
+        State as State,
         check_loss as check_loss,
     )
-    from attractor.prompts.in_context.sample import (
-        RiskEstimate as RiskEstimate,
-        TaskSample as TaskSample,
-    )
-    from attractor.prompts.in_context.single_index import SingleIndex as SingleIndex
     from attractor.prompts.in_context.task import (
         InContextTask as InContextTask,
         KnownLaw as KnownLaw,
+        RiskEstimate as RiskEstimate,
+        TaskSample as TaskSample,
     )
     from attractor.prompts.in_context.training import (
         RiskTransfer as RiskTransfer,

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attractor.prompts.in_context.finding import Finding, State
-from attractor.prompts.in_context.losses import check_loss
+from attractor.prompts.in_context.losses import Finding, State, check_loss
 from attractor.prompts.in_context.task import InContextTask, KnownLaw
 from attractor.prompts.measures import Gaussian
 from attractor.results import PlainText

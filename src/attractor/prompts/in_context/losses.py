@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,36 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attractor.prompts.in_context.finding import Finding, State
 from attractor.support.checks import check_function, check_kind, check_number, check_text
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64, double_precision
+
+
+class State(enum.Enum):
+    """Whether a hypothesis is met."""
+
+    MET = "met"
+    """Shown to be true of the task."""
+    NOT_MET = "not met"
+    """Shown to be false of the task."""
+    NOT_SETTLED = "not settled"
+    """Not known in closed form, and not decided by what was measured."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A hypothesis on a task, decided.
+
+    Attributes:
+        name: The hypothesis, in a few words.
+        state: Whether it is met.
+        found: The quantities that decide it, in words and numbers.
+    """
+
+    name: str
+    state: State
+    found: str
+
 
 _GRID = 401
 _ROUNDING = 1e-9

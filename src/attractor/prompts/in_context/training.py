@@ -17,8 +17,7 @@ from jaxtyping import Array, Float
 
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.in_context.losses import Loss
-from attractor.prompts.in_context.sample import TaskSample, check_head, losses_of
-from attractor.prompts.in_context.task import InContextTask
+from attractor.prompts.in_context.task import InContextTask, TaskSample, check_head, losses_of
 from attractor.results import PlainText, load_data, save_data
 from attractor.support.checks import (
     as_number,

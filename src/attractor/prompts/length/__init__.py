@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.prompts.length.affine import AffineLimit as AffineLimit
     from attractor.prompts.length.defect import (
+        AffineLimit as AffineLimit,
         NonGaussianDefect as NonGaussianDefect,
         non_gaussian_defect as non_gaussian_defect,
     )

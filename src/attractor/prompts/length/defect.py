@@ -1,21 +1,180 @@
-"""The distance of attention over infinitely many tokens from affine, of tokens not Gaussian."""
+"""The affine map that attention over Gaussian tokens is, and the distance from it of other laws."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
+from attractor.prompts.finite_length.squared_errors import covariance_factor
 from attractor.prompts.head import AttentionHead
-from attractor.prompts.length.affine import AffineLimit
-from attractor.prompts.length.moments import moments_of, sampled_points
-from attractor.prompts.length.scales import check_queries
+from attractor.prompts.measures.arithmetic import checked
 from attractor.prompts.measures.contract import Measure
+from attractor.prompts.measures.empirical import Empirical
 from attractor.prompts.measures.gaussian import Gaussian
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
+from attractor.support.precision import LARGEST, as_float64
 from attractor.support.randomness import check_seed, generator
+
+
+def gaussian_of(argument: str, law: Measure) -> Gaussian:
+    """Returns the Gaussian law of the same mean and covariance.
+
+    Raises:
+        InvalidInputError: If samples are prompts side by side.
+    """
+    if isinstance(law, Gaussian):
+        return law
+    points = sampled_points(argument, law)
+    if points is not None:
+        return moments_of(points)
+    return Gaussian(np.asarray(law.mean), np.asarray(law.covariance))
+
+
+def moments_of(points: Float[np.ndarray, "n d"]) -> Gaussian:
+    """Returns the Gaussian law with the mean and covariance of points of equal weight."""
+    mean = points.mean(0)
+    centered = points - mean
+    return Gaussian(mean, centered.T @ centered / len(points))
+
+
+def sampled_points(argument: str, law: Measure) -> Float[np.ndarray, "n d"] | None:
+    """The points of a sample from a law that is not known: those of ``Empirical`` without weights.
+
+    With weights the points are all that there is, a law like any other: None.
+
+    Raises:
+        InvalidInputError: If samples are prompts side by side.
+    """
+    if not isinstance(law, Empirical):
+        return None
+    if law.points.ndim != 2:
+        raise InvalidInputError(
+            argument,
+            "they are prompts side by side, not one sample",
+            "Give Empirical(points) with points (n, d)",
+        )
+    return np.asarray(law.points) if law.weights is None else None
+
+
+class AffineLimit(eqx.Module):
+    """``z -> V m + V Gamma U z``: attention over infinitely many Gaussian tokens, as an object.
+
+    It can replace a head: it takes queries with any leading axes, and is a pytree
+    that works under ``jit``, ``grad`` and ``vmap``. For tokens that are not Gaussian it is the
+    limit for those with their mean and covariance. Source: *Softmax as Linear Attention in the
+    Large-Prompt Regime* (arXiv 2512.11784), attention over Gaussian tokens is affine.
+
+    Attributes:
+        matrix: ``V Gamma U``, ``(v, e)``.
+        offset: ``V m``, ``(v,)``.
+    """
+
+    matrix: Float[Any, "v e"]
+    offset: Float[Any, "v"]
+
+    def __init__(self, head: AttentionHead, tokens: Measure) -> None:
+        """Computes matrix and offset.
+
+        Args:
+            head: The head.
+            tokens: The law of the tokens, of which mean and covariance alone matter.
+
+        Raises:
+            InvalidInputError: If the dimensions of the two differ.
+        """
+        check_kinds(head=(head, AttentionHead), tokens=(tokens, Measure))
+        if tokens.dimension != head.token_dimension:
+            raise InvalidInputError(
+                "tokens",
+                f"their dimension is {tokens.dimension}",
+                f"Give {head.token_dimension}, the rows of the score matrix",
+            )
+        self.matrix = head.value_matrix @ tokens.covariance @ head.score_matrix
+        self.offset = head.value_matrix @ tokens.mean
+
+    def __call__(self, query: Float[Any, "*batch e"] | Any) -> Float[Any, "*batch v"]:
+        """The output for queries.
+
+        Args:
+            query: ``z``, with any leading axes.
+
+        Raises:
+            InvalidInputError: If the last axis does not fit, or an entry is not finite.
+        """
+        query = checked("query", query, ("e",), batched=True)
+        if query.shape[-1] != self.matrix.shape[1]:
+            raise InvalidInputError(
+                "query", f"the shape is {query.shape}", f"Give (..., {self.matrix.shape[1]})"
+            )
+        return query @ self.matrix.T + self.offset
+
+
+class Scales(NamedTuple):
+    """The spread of the values along the scores of each query and across.
+
+    The expected squared error of the output is ``along E (ghat - s)^2 + across E sum_l p_l^2``.
+
+    Attributes:
+        deviation: Standard deviation ``s`` of the scores, ``sqrt(z^T U^T Gamma U z)``.
+        along: ``|V Gamma U z|^2 / s^2``.
+        across: ``tr(V Gamma V^T)`` less ``along``.
+        output: Norm of the affine limit's output, ``|V m + V Gamma U z|``.
+        horizon: ``||Gamma^(1/2) U Gamma_z^(1/2)||`` in the operator norm, one number.
+    """
+
+    deviation: Float[np.ndarray, "query"]
+    along: Float[np.ndarray, "query"]
+    across: Float[np.ndarray, "query"]
+    output: Float[np.ndarray, "query"]
+    horizon: float
+
+    @classmethod
+    def of(
+        cls,
+        head: AttentionHead,
+        tokens: Gaussian,
+        queries: Float[np.ndarray, "query e"],
+        query_covariance: Float[np.ndarray, "e e"],
+    ) -> Scales:
+        """Computes them for Gaussian tokens.
+
+        Raises:
+            InvalidInputError: If dimensions do not fit, or a covariance is not finite.
+        """
+        queries = check_queries(head, queries)
+        U, V = np.asarray(head.score_matrix), np.asarray(head.value_matrix)
+        output = np.linalg.norm(AffineLimit(head, tokens)(queries), axis=-1)
+        factor = covariance_factor(np.asarray(tokens.covariance), U.shape[0])
+        scores = queries @ U.T @ factor
+        deviation = np.linalg.norm(scores, axis=-1)
+        direction = scores / np.where(deviation > 0, deviation, 1)[:, None]
+        seen = V @ factor
+        along = ((direction @ seen.T) ** 2).sum(-1)
+        across = np.maximum((seen**2).sum() - along, 0)
+        of_queries = covariance_factor(query_covariance, U.shape[1], "query_covariance")
+        horizon = float(np.linalg.norm(factor.T @ U @ of_queries, 2))
+        return cls(deviation, along, across, output, horizon)
+
+
+def check_queries(head: AttentionHead, queries: ArrayLike) -> Float[np.ndarray, "query e"]:
+    """Returns queries as float64, ``(m, e)`` for a head that takes queries in R^e.
+
+    Raises:
+        InvalidInputError: If they are not that, or there is none.
+    """
+    z = as_float64("queries", queries, largest=LARGEST)
+    e = head.query_dimension
+    if z.ndim != 2 or not len(z) or z.shape[1] != e:
+        raise InvalidInputError(
+            "queries", f"the shape is {z.shape}", f"Give (m, {e}), one at least"
+        )
+    return z
+
 
 _FEWEST_EFFECTIVE = 10
 """The least effective sample size of a tilt of held-out tokens whose mean is used."""

@@ -1,4 +1,4 @@
-"""How long a prompt must be for a head to act as its affine limit."""
+"""How long a prompt must be for a head to act as its affine limit, and how many tokens count."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.prompts.finite_length.functions import LARGEST_DEVIATION, with_deviations
+from attractor.prompts.finite_length.functions import (
+    LARGEST_DEVIATION,
+    check_deviation,
+    sum_of_squared_weights,
+    with_deviations,
+)
 from attractor.prompts.head import AttentionHead
-from attractor.prompts.length.curves import ErrorCurves, within_reach
-from attractor.prompts.length.defect import non_gaussian_defect
-from attractor.prompts.length.law_errors import law_errors
-from attractor.prompts.length.moments import gaussian_of, sampled_points
+from attractor.prompts.length.curves import ErrorCurves, law_errors, within_reach
+from attractor.prompts.length.defect import Scales, gaussian_of, non_gaussian_defect, sampled_points
 from attractor.prompts.length.result import PromptLength
-from attractor.prompts.length.scales import Scales
 from attractor.prompts.measures.contract import Measure
 from attractor.prompts.measures.empirical import Empirical
 from attractor.prompts.measures.gaussian import Gaussian
@@ -23,6 +25,39 @@ from attractor.support.checks import check_count, check_kind
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64
 from attractor.support.randomness import check_seed
+
+
+def effective_sample_size(
+    score_deviation: ArrayLike, length: ArrayLike
+) -> Float[np.ndarray, "..."]:
+    """Returns ``1 / E sum_l p_l^2``, the number of equal weights with the same sum of squares.
+
+    It is between 1 and ``L``, and ``L exp(-s^2)`` for prompts much longer than ``exp(s^2)``.
+
+    Args:
+        score_deviation: Standard deviations ``s`` of the scores of Gaussian tokens.
+        length: Numbers of tokens ``L >= 1``; broadcasts against ``score_deviation``.
+
+    Raises:
+        InvalidInputError: If a deviation is negative, or a length below 1.
+    """
+    return 1 / sum_of_squared_weights(score_deviation, length)
+
+
+def freezing_length(score_deviation: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Returns ``exp(s^2 / 2)``, the length below which few tokens hold all attention.
+
+    There the output along the scores is near ``sqrt(2 log L)`` and not ``s``: it stays away from
+    the infinite prompt for so long that it looks as if it did not converge.
+
+    Args:
+        score_deviation: Standard deviations ``s`` of the scores of Gaussian tokens, at most 32.
+
+    Raises:
+        InvalidInputError: If a deviation is negative or beyond 32.
+    """
+    return np.exp(check_deviation(score_deviation) ** 2 / 2)
+
 
 ERRORS = (0.3, 0.1, 0.03)
 """Errors that lengths are given for."""

@@ -13,15 +13,15 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.attention.softmax import softmax_attention, softmax_row
-from attractor.prompts.measures.arithmetic.arrays import (
+from attractor.prompts.measures.arithmetic import (
+    Generated,
+    ScoreLine,
     checked,
     checked_map,
     checked_weights,
     traced,
 )
-from attractor.prompts.measures.contract import Measure, as_numpy
-from attractor.prompts.measures.generating import Generated, ScoreLine
-from attractor.prompts.measures.sub_gaussian import bounded_proxy
+from attractor.prompts.measures.contract import Measure, as_numpy, bounded_proxy
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64, as_plain, check_broadcast
 

@@ -10,15 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from attractor.prompts.measures.arithmetic.arrays import (
+from attractor.prompts.measures.arithmetic import (
+    Generated,
+    ScoreLine,
     checked,
     checked_dimension,
     checked_map,
+    from_cumulants,
+    square_root,
     traced,
 )
-from attractor.prompts.measures.arithmetic.square_root import square_root
 from attractor.prompts.measures.contract import Measure, as_numpy
-from attractor.prompts.measures.generating import Generated, ScoreLine, from_cumulants
 from attractor.support.errors import InvalidInputError
 
 

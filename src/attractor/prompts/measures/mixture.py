@@ -11,12 +11,17 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Complex, Float
 
 from attractor.attention.softmax import softmax_attention
-from attractor.prompts.measures.arithmetic.arrays import checked_weights, numpy_in_double, traced
-from attractor.prompts.measures.contract import Measure, as_numpy
+from attractor.prompts.measures.arithmetic import (
+    Generated,
+    ScoreLine,
+    checked_weights,
+    mixed,
+    numpy_in_double,
+    traced,
+)
+from attractor.prompts.measures.contract import Measure, as_numpy, bounded_proxy
 from attractor.prompts.measures.empirical import softmax_covariance
 from attractor.prompts.measures.gaussian import Gaussian
-from attractor.prompts.measures.generating import Generated, ScoreLine, mixed
-from attractor.prompts.measures.sub_gaussian import bounded_proxy
 from attractor.support.checks import check_items
 from attractor.support.errors import InvalidInputError
 

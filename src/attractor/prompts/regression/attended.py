@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from attractor.prompts.regression.drawing import (
+from attractor.prompts.regression.batches import (
     derived_key,
     normal_pair,
     standard_normals,

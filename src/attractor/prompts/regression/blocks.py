@@ -1,4 +1,4 @@
-"""The entries of an attention head that matter in in-context regression."""
+"""The entries of an attention head that matter in in-context regression, and where they start."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from attractor.support.checks import check_count
+from attractor.support.checks import check_count, check_number
 from attractor.support.errors import InvalidInputError
-from attractor.support.precision import LARGEST, as_float64
+from attractor.support.precision import LARGEST, as_float64, as_shaped
 
 
 class Blocks(NamedTuple):
@@ -118,3 +118,39 @@ class Blocks(NamedTuple):
         xp = self.namespace
         shapes = ((-1, d, d), (-1, d), (-1, d), (-1,))
         return Blocks(*(xp.reshape(xp.asarray(b), s) for b, s in zip(self, shapes, strict=True)))
+
+
+def balanced_initialization(
+    covariance: Float[ArrayLike, "d d"],
+    scale: float,
+    theta: Float[ArrayLike, "d r"] | None = None,
+) -> Blocks:
+    """One head with ``A = scale Theta Theta^T``, ``b = scale`` and ``c = v = 0``.
+
+    ``Theta Theta^T`` is divided by its Frobenius norm, so that ``||A||_F = b``.
+
+    Args:
+        covariance: Covariance of the inputs, for its size.
+        scale: Positive.
+        theta: ``Theta``; the identity if not given.
+
+    Raises:
+        InvalidInputError: If the scale is not positive, or ``theta`` is zero or has not a row for
+            each input.
+
+    Source:
+        Boursier and Boyer, "Softmax as Linear Attention in the Large-Prompt Regime"
+        (arXiv 2512.11784), and Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models
+        In-Context" (JMLR 25, 2024): their initializations.
+    """
+    scale = check_number("scale", scale, above=0.0, example=0.1)
+    d = len(as_shaped("covariance", covariance, ("d", "d"), largest=LARGEST))
+    root = np.eye(d) if theta is None else as_float64("theta", theta)
+    if root.ndim != 2 or len(root) != d or not root.any():
+        raise InvalidInputError(
+            "theta", f"its shape is {root.shape}, or it is zero", f"Give {d} rows, not all zero"
+        )
+    root = root / np.abs(root).max()
+    product = root @ root.T
+    zeros = np.zeros(d)
+    return Blocks(scale * product / np.linalg.norm(product), zeros, zeros, np.array(float(scale)))

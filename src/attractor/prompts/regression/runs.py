@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum
-from attractor.prompts.regression.risks.ridge import ridge_risk
+from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum, ridge_risk
 from attractor.prompts.regression.task import RegressionTask
 from attractor.prompts.regression.train import check_length, train_in_context
 from attractor.prompts.regression.trajectory import InContextTrajectory

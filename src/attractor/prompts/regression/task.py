@@ -1,4 +1,4 @@
-"""In-context linear regression: the law of prompts, queries and targets."""
+"""Covariances of inputs that the literature uses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,30 @@ import numpy as np
 import xarray as xr
 from jaxtyping import ArrayLike, Float
 
-from attractor.prompts.measures.arithmetic.square_root import square_root
-from attractor.prompts.regression.covariances import kac_murdock_szego
-from attractor.support.checks import as_number, check_flags, check_kinds
+from attractor.prompts.measures.arithmetic import square_root
+from attractor.support.checks import as_number, check_count, check_flags, check_kinds, check_number
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_float64
+
+
+def kac_murdock_szego(dimension: int, correlation: float) -> Float[np.ndarray, "d d"]:
+    """The Kac-Murdock-Szego covariance: correlations that decay with distance.
+
+    ``Sigma_ij = correlation^|i - j|``.
+
+    Args:
+        dimension: Number of inputs.
+        correlation: Between neighbors, strictly between -1 and 1.
+
+    Raises:
+        InvalidInputError: If the dimension is not a positive integer, or the matrix would not be
+            positive definite.
+    """
+    dimension = check_count("dimension", dimension, 1, 2**14)
+    correlation = check_number("correlation", correlation, above=-1.0, below=1.0, example=0.5)
+    places = np.arange(dimension)
+    return correlation ** np.abs(places[:, None] - places)
+
 
 _OFFICIAL_DIMENSION, _OFFICIAL_CORRELATION, _OFFICIAL_NOISE = 5, 0.5, 0.1
 _LARGEST = 1e100

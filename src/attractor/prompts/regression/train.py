@@ -12,12 +12,15 @@ import numpy as np
 import optax
 
 from attractor.prompts.regression.attended import DRAWS
-from attractor.prompts.regression.blocks import Blocks
+from attractor.prompts.regression.blocks import Blocks, balanced_initialization
 from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds
-from attractor.prompts.regression.flows.initialization import balanced_initialization
-from attractor.prompts.regression.models import PARAMETERIZATIONS, Model
 from attractor.prompts.regression.task import RegressionTask
-from attractor.prompts.regression.training import InContextTraining, InContextTrials
+from attractor.prompts.regression.training import (
+    PARAMETERIZATIONS,
+    InContextTraining,
+    InContextTrials,
+    Model,
+)
 from attractor.prompts.regression.trajectory import InContextTrajectory, in_context_data
 from attractor.support.checks import (
     check_choice,

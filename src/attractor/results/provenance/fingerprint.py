@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
+
+from attractor.support.loaded import is_of_loaded
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MISSING = "nothing"
@@ -43,7 +44,7 @@ def describe(value: Any) -> Any:
         return {str(name): describe(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [describe(entry) for entry in value]
-    if isinstance(value, np.ndarray | jax.Array):
+    if isinstance(value, np.ndarray) or is_of_loaded(value, "jax", "Array"):
         return f"array {digest(np.asarray(value))}"
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from attractor.results.provenance.fingerprint import differences as differing_settings
 from attractor.support.checks import check_items, check_kinds
 from attractor.support.containers import parse_json
 from attractor.support.errors import FileFormatError, InvalidInputError
@@ -240,9 +241,7 @@ def _plain(place: str, value: Any) -> Any:
 
 
 def _nested(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    from attractor.results.provenance.fingerprint import differences
-
-    return [f"the {what} {words}" for words in differences(old, new)]
+    return [f"the {what} {words}" for words in differing_settings(old, new)]
 
 
 def _changed(what: str, old: str, new: str) -> list[str]:

@@ -15,6 +15,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import h5py
+
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _COLLECTION = b"GCOL\x01"
 _HEAD = 16
@@ -80,8 +82,6 @@ def check_lengths(file: str | os.PathLike[str], objects: Sequence[Any]) -> None:
     Raises:
         ValueError: If they are, or it is not seen how long they are.
     """
-    import h5py
-
     arrays = [one for one in objects if isinstance(one, h5py.Dataset)]
     names = collections.Counter(
         name.encode()
@@ -108,8 +108,6 @@ def check_lengths(file: str | os.PathLike[str], objects: Sequence[Any]) -> None:
 
 def _is_long(kind: Any) -> bool:
     """Whether values are of any length, so that entries are references to them."""
-    import h5py
-
     if isinstance(kind, h5py.h5t.TypeStringID):
         return kind.is_variable_str()
     inner = []
@@ -124,8 +122,6 @@ def _is_long(kind: Any) -> bool:
 
 def _of(array: Any) -> Iterator[tuple[int, int, int]]:
     """Places of the entries of an array, their numbers, and bytes of a letter."""
-    import h5py
-
     kind = array.id.get_type()
     size = kind.get_super().get_size() if isinstance(kind, h5py.h5t.TypeVlenID) else 1
     if array.chunks is not None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attractor.support.errors import WriteError
-from attractor.support.storage.netcdf_file import open_netcdf
 from attractor.support.storage.paths import check_replaceable, check_writable
 from attractor.support.storage.workplace import workplace
 
@@ -190,12 +188,6 @@ def save_netcdf(data: xr.Dataset | Mapping[str, xr.Dataset], path: str | os.Path
         InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
         WriteError: If writing fails, on a full disk say; what was there stays as it was.
     """
-    import xarray as xr
-    from xarray.backends import H5NetCDFStore
+    from attractor.support.storage.netcdf_file import netcdf_bytes
 
-    groups: Mapping[Any, xr.Dataset] = {None: data} if isinstance(data, xr.Dataset) else data
-    content = io.BytesIO()
-    for number, (group, arrays) in enumerate(groups.items()):
-        with open_netcdf(content, "a" if number else "w") as file:
-            arrays.dump_to_store(H5NetCDFStore(file, group=group, mode="w"))
-    write_file(path, content.getvalue())
+    write_file(path, netcdf_bytes(data))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
+
+import h5netcdf
+import h5py
+import xarray as xr
+from xarray.backends import H5NetCDFStore
 
 
 @contextlib.contextmanager
@@ -23,30 +28,33 @@ def open_netcdf(file: Any, mode: Literal["r", "w", "a"], **options: Any) -> Iter
     Yields:
         An ``h5netcdf.File``.
     """
-    import h5netcdf
-
     order = {} if mode == "r" else {"track_order": True}  # as NetCDF wants, and h5netcdf has it
-    with _file_class()(file, mode, **order) as stored:
+    with _File(file, mode, **order) as stored:
         with h5netcdf.File(stored, mode, **options) as opened:
             yield opened
 
 
-@functools.cache
-def _file_class() -> Any:
-    """Files of h5py that remember what was found at which place."""
-    import h5py
+class _File(h5py.File):
+    """A file of h5py that remembers what was found at which place."""
 
-    class File(h5py.File):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            self._found: dict[str, Any] = {}
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._found: dict[str, Any] = {}
 
-        def __getitem__(self, name: Any) -> Any:
-            if not isinstance(name, str):
-                return super().__getitem__(name)
-            found = self._found.get(name)
-            if found is None or found.name is None:  # not yet, or deleted since
-                found = self._found[name] = super().__getitem__(name)
-            return found
+    def __getitem__(self, name: Any) -> Any:
+        if not isinstance(name, str):
+            return super().__getitem__(name)
+        found = self._found.get(name)
+        if found is None or found.name is None:  # not yet, or deleted since
+            found = self._found[name] = super().__getitem__(name)
+        return found
 
-    return File
+
+def netcdf_bytes(data: xr.Dataset | Mapping[str, xr.Dataset]) -> bytes:
+    """The bytes of a file of labeled arrays, or of groups of them by name."""
+    groups: Mapping[Any, xr.Dataset] = {None: data} if isinstance(data, xr.Dataset) else data
+    content = io.BytesIO()
+    for number, (group, arrays) in enumerate(groups.items()):
+        with open_netcdf(content, "a" if number else "w") as file:
+            arrays.dump_to_store(H5NetCDFStore(file, group=group, mode="w"))
+    return content.getvalue()

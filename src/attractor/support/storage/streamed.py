@@ -18,7 +18,6 @@ from typing import Any
 
 from attractor.support.errors import WriteError
 from attractor.support.storage.atomic import atomic_file
-from attractor.support.storage.netcdf_file import open_netcdf
 from attractor.support.storage.paths import check_writable
 
 
@@ -55,6 +54,8 @@ def writing_netcdf(path: str | os.PathLike[str], *, needed: float) -> Iterator[S
         InvalidInputError: If the destination cannot be used, as for ``atomic_file``.
         WriteError: If the disk has less space free, or writing fails; what was there stays.
     """
+    from attractor.support.storage.netcdf_file import open_netcdf
+
     destination = check_writable("path", path)
     _check_space(destination, needed)
     with atomic_file(destination) as temporary:

@@ -1,43 +1,43 @@
 """Optimizers: optax transformations that declare their geometry."""
 
 from attractor.support.first_use import import_on_first_use
-from attractor.training.optimizers._joined import joined
-from attractor.training.optimizers.algorithms._adam import adam
-from attractor.training.optimizers.algorithms._by_parameter import by_parameter
-from attractor.training.optimizers.algorithms._composed_descent import composed_spectral_descent
-from attractor.training.optimizers.algorithms._gradient_descent import (
+from attractor.training.optimizers.algorithms.composed_descent import composed_spectral_descent
+from attractor.training.optimizers.algorithms.gradient_descent import (
     gradient_descent,
     normalized_gradient_descent,
+    polyak_step,
 )
-from attractor.training.optimizers.algorithms._mirror_descent import (
+from attractor.training.optimizers.algorithms.mirror_descent import (
     mirror_descent,
     schatten_mirror_descent,
 )
-from attractor.training.optimizers.algorithms._momentum import (
+from attractor.training.optimizers.algorithms.moments import (
+    adam,
     lion,
     momentum,
     normalized_momentum,
     sign_momentum,
 )
-from attractor.training.optimizers.algorithms._muon import muon
-from attractor.training.optimizers.algorithms._steepest_descent import (
+from attractor.training.optimizers.algorithms.muon import muon
+from attractor.training.optimizers.algorithms.steepest_descent import (
     greedy_coordinate_descent,
     sign_descent,
     spectral_descent,
     steepest_descent,
 )
-from attractor.training.optimizers.algorithms.polyak import polyak_step
+from attractor.training.optimizers.declared import declare, with_rescaled_state
+from attractor.training.optimizers.hybrid import by_parameter
+from attractor.training.optimizers.joined_heads import joined
 from attractor.training.optimizers.newton_schulz import newton_schulz_values
-from attractor.training.optimizers.optimizer import Optimizer, declare
-from attractor.training.optimizers.registry import (
+from attractor.training.optimizers.optimizer import Optimizer
+from attractor.training.optimizers.schedules import Schedule, power_decay, until
+from attractor.training.optimizers.table import (
     RegisteredOptimizer,
     get_optimizer,
     named_optimizer,
     register_optimizer,
     registered_optimizers,
 )
-from attractor.training.optimizers.rescaled_state import with_rescaled_state
-from attractor.training.optimizers.schedules import Schedule, power_decay, until
 
 __all__ = [
     "Optimizer",

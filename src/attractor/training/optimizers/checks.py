@@ -1,21 +1,24 @@
-"""Checks of the settings of optimizers."""
+"""The settings of optimizers: what numbers they may be, and their checks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from attractor.geometry.exponent import checked_exponent
 from attractor.support.checks import check_number, shown
 from attractor.support.errors import InvalidInputError
 from attractor.support.randomness import traced
 
+Number: TypeAlias = float | Float[Array, ""]
+"""A hyperparameter, which may be traced."""
 _POSITIVE = {"above": 0, "example": 0.1}
 _SHARE = {"least": 0, "below": 1, "example": 0.9}
 _MULTIPLE = {"least": 0, "example": 0.01}
@@ -27,6 +30,14 @@ BOUNDS = {
     "eps": _MULTIPLE | {"example": 1e-8},
 }
 """The bounds of every hyperparameter, by its name, and a value within them."""
+
+
+def is_zero(number: Any) -> bool:
+    """Whether a number is known to be zero, so that the term it multiplies is left out.
+
+    Of a traced number nothing is known; no traced hyperparameter is zero.
+    """
+    return not isinstance(number, jax.Array) and number == 0
 
 
 def check_learning_rate(learning_rate: Any) -> Any:
@@ -73,7 +84,7 @@ def check_mirror_exponent(p: Any, argument: str = "p") -> float:
     return value
 
 
-def check_not_traced(argument: str, value: Any) -> None:
+def check_not_traced(argument: str, value: Any) -> Any:
     """Checks that a setting on which the program depends is known before it is compiled."""
     if isinstance(value, jax.Array):
         raise InvalidInputError(
@@ -82,6 +93,7 @@ def check_not_traced(argument: str, value: Any) -> None:
             "Give a plain number; of optax.inject_hyperparams, ask for the learning rate alone: "
             "inject_hyperparams(lambda learning_rate: mirror_descent(learning_rate, p=1.1))",
         )
+    return value
 
 
 def check_one_hyperparameter(argument: str, value: Any) -> Any:

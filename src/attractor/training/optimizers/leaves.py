@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from attractor.attention.scaled import Scaled, common_log_scale, relative
-from attractor.training.optimizers.hyperparameters import Number
+from attractor.training.optimizers.checks import Number
 
 
 def as_matrix(leaf: Float[Array, "..."]) -> Float[Array, "d e"]:

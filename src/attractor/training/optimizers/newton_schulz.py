@@ -158,6 +158,13 @@ class PolarFactor(NamedTuple):
         return {"method": "newton-schulz", iterations: len(self.triples), **named}
 
 
+def check_coefficients(argument: str, coefficients: Any) -> str:
+    """Checks coefficients, and returns their name, or the text that is read as them."""
+    known = _read(coefficients)
+    named = (name for name, triples in COEFFICIENTS.items() if known == triples)
+    return next(named, ":".join("/".join(map(repr, triple)) for triple in known))
+
+
 def polar_factor(
     method: Any, coefficients: Any, iterations: Any, argument: str = "iterations"
 ) -> PolarFactor:
@@ -165,7 +172,7 @@ def polar_factor(
 
     Args:
         method: ``"exact"`` or ``"newton-schulz"``.
-        coefficients: Those of the iteration, as ``newton_schulz_values`` takes them.
+        coefficients: Those of the iteration, as ``check_coefficients`` returns them.
         iterations: How many, or None.
         argument: What the caller calls their number.
 
@@ -175,9 +182,8 @@ def polar_factor(
     """
     if check_choice("method", method, ("exact", "newton-schulz")) == "newton-schulz":
         triples = _triples(coefficients, iterations, argument)
-        return PolarFactor(triples, _written(coefficients))
-    by_default = isinstance(coefficients, str) and coefficients == _DEFAULT
-    given = {argument: iterations is not None, "coefficients": not by_default}
+        return PolarFactor(triples, coefficients)
+    given = {argument: iterations is not None, "coefficients": coefficients != _DEFAULT}
     if any(given.values()):
         raise InvalidInputError(
             next(name for name, one in given.items() if one),
@@ -207,13 +213,6 @@ def _triples(coefficients: Any, iterations: Any, argument: str) -> tuple[Triple,
     given = _ITERATIONS if len(known) == 1 else len(known)
     count = given if iterations is None else check_count(argument, iterations, most=_MOST)
     return (known + known[-1:] * count)[:count]
-
-
-def _written(coefficients: Any) -> str:
-    """Coefficients by name, or as the text that is read as them."""
-    known = _read(coefficients)
-    named = (name for name, triples in COEFFICIENTS.items() if known == triples)
-    return next(named, ":".join("/".join(map(repr, triple)) for triple in known))
 
 
 def _read(coefficients: Any) -> tuple[Triple, ...]:

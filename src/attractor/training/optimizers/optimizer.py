@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,25 +21,19 @@ from attractor.attention.scaled import (
     leaf_directions,
     magnitude,
 )
-from attractor.geometry import Frobenius, Geometry, Schatten, Spectral, get_geometry
-from attractor.support.checks import check_choice, check_function, check_kinds, check_text, shown
+from attractor.geometry import Frobenius, Geometry, Schatten, Spectral
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_plain
 from attractor.support.settings import with_own_settings
-from attractor.training.optimizers.checks import check_one_hyperparameter, refuse_several
-from attractor.training.optimizers.hyperparameters import (
-    Number,
-    Numbers,
-    example_of,
-    hyperparameters as as_data,
-    is_zero,
-)
-from attractor.training.optimizers.plain_arrays import Takes, on_plain_arrays
-from attractor.training.optimizers.schedules import Schedule
+from attractor.training.optimizers.checks import Number, is_zero, refuse_several
 
 GradientScale = Literal[
     "absolute", "global", "per_array", "per_entry", "log_per_array", "log_per_entry"
 ]
+Takes = Literal["single", "real", "any"]
+"""What the functions of an optimizer are to be given: real numbers, none of whose arrays is empty,
+in single precision at least or as they are; or anything."""
+Kind = TypeVar("Kind", bound="Optimizer")
 
 _READERS: dict[GradientScale, Callable[[PyTree], PyTree]] = {
     "absolute": magnitude,
@@ -51,12 +43,48 @@ _READERS: dict[GradientScale, Callable[[PyTree], PyTree]] = {
     "log_per_array": lambda gradient: gradient,
     "log_per_entry": lambda gradient: gradient,
 }
+EXAMPLE = 0.5
+"""A value that any hyperparameter may have."""
 
 SINGULAR_POWERS = (Schatten(1.5), Spectral())
 """Norms whose steps are powers of singular values, which are found for many matrices at once."""
 
 UNNAMED = "declared by the user"
 """The name of what was given none."""
+
+
+class Rule(NamedTuple):
+    """How an optimizer moves parameters, whatever it is called.
+
+    Attributes:
+        update: Takes gradients, memory and parameters; returns steps and memory.
+        weight_decay: Multiple of the parameters that is added to the gradient first; a function of
+            the step where it changes.
+        retract: Returns the parameters from the optimizer's memory, where they are kept there more
+            exactly than as a sum of updates.
+        log_time_step: The logarithm of the time that a step amounts to for the same algorithm
+            without normalization, from a scaled gradient and the further arguments of ``update``;
+            NaN where several arrays are normalized each by itself, which is no change of time.
+            None where it never is one, and where hyperparameters change: see ``at_step``.
+        steps_by_array: Whether every array takes a step of its own length, so that several of them
+            descend the largest of their norms rather than one norm of all.
+        joins_heads: Whether the arrays of all attention heads are one for it; see ``joined``.
+        of_singular_values: Whether most of a step is powers of singular values, which are found
+            for many trials side by side.
+        of_factors: Whether keys and queries are what it trains, and nothing else.
+        matrix_geometry: The norm of their product W whose steepest descent it is, or None where
+            that follows from the norm of the parameters, or no such norm is known.
+    """
+
+    update: Callable[..., tuple[PyTree, PyTree]]
+    weight_decay: Number = 0.0
+    retract: Callable[[PyTree, PyTree], PyTree] | None = None
+    log_time_step: Callable[..., Float[Array, ""]] | None = None
+    steps_by_array: bool = False
+    joins_heads: bool = False
+    of_singular_values: bool = False
+    of_factors: bool = False
+    matrix_geometry: Geometry | None = None
 
 
 class Optimizer(optax.GradientTransformationExtraArgs):
@@ -78,25 +106,10 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         settings: Its settings by name.
         hyperparameters: Those of its settings that are numbers other than zero: training takes
             them as data, and compiles nothing for other values. Where several were given, a tuple.
-        retract: Returns the parameters from the optimizer's memory, where they are kept there more
-            exactly than as a sum of updates.
-        log_time_step: The logarithm of the time that a step amounts to for the same algorithm
-            without normalization, from a scaled gradient and the further arguments of ``update``;
-            NaN where several arrays are normalized each by itself, which is no change of time.
-            None where it never is one, and where hyperparameters change: see ``at_step``.
-        weight_decay: Multiple of the parameters that is added to the gradient first; a function of
-            the step where it changes.
         needs: Names of the further arguments ``update`` takes, such as ``"log_excess"``, the
             logarithm of the loss above the best one that can be reached, or
             ``"matrix_gradient"``, the gradient in the attention matrix W.
-        steps_by_array: Whether every array takes a step of its own length, so that several of them
-            descend the largest of their norms rather than one norm of all.
-        joins_heads: Whether the arrays of all attention heads are one for it; see ``joined``.
-        of_singular_values: Whether most of a step is powers of singular values, which are found
-            for many trials side by side.
-        of_factors: Whether keys and queries are what it trains, and nothing else.
-        matrix_geometry: The norm of their product W whose steepest descent it is, or None where
-            that follows from ``geometry``, or no such norm is known.
+        rule: How it moves parameters.
 
     In a loop of one's own, half-precision parameters are computed with in single precision, in
     which memories are kept; integers and complex numbers are refused. What was declared sees arrays
@@ -108,17 +121,9 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     name: str
     settings: dict[str, Any]
     hyperparameters: dict[str, Any]
-    retract: Callable[[PyTree, PyTree], PyTree] | None
-    log_time_step: Callable[..., Float[Array, ""]] | None
-    weight_decay: Number
     needs: frozenset[str]
-    steps_by_array: bool
-    joins_heads: bool
-    of_singular_values: bool
-    of_factors: bool
-    matrix_geometry: Geometry | None
+    rule: Rule
     _remake: Callable[[Mapping[str, Any]], Optimizer]
-    _undecayed: Callable[..., tuple[PyTree, PyTree]]
 
     def __new__(
         cls,
@@ -127,60 +132,69 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         *,
         geometry: Geometry | None,
         gradient_scale: GradientScale,
-        name: str,
+        name: str = UNNAMED,
         settings: dict[str, Any],
-        retract: Callable[[PyTree, PyTree], PyTree] | None = None,
-        log_time_step: Callable[..., Float[Array, ""]] | None = None,
-        weight_decay: Number = 0.0,
         needs: frozenset[str] = frozenset(),
-        steps_by_array: bool | None = None,
-        of_singular_values: bool = False,
-        of_factors: bool = False,
-        matrix_geometry: Geometry | None = None,
         takes: Takes = "single",
+        steps_by_array: bool | None = None,
+        weight_decay: Number = 0.0,
+        **rule: Any,
     ) -> Optimizer:
-        """Joins the pair of functions with what they declare."""
+        """Joins the pair of functions with what they declare, and the fields of their ``Rule``."""
         pair = on_plain_arrays(takes, init, _with_decay(update, weight_decay))
         optimizer = super().__new__(cls, *map(with_own_settings, pair))
-        optimizer._undecayed = update
         optimizer.geometry = geometry
         optimizer.gradient_scale = gradient_scale
         optimizer.name = name
         decay = {} if is_zero(weight_decay) else {"weight_decay": weight_decay}
         optimizer.settings = settings | decay
         optimizer.hyperparameters = {}
-        optimizer._remake = lambda values: optimizer
-        optimizer.retract = retract
-        optimizer.log_time_step = log_time_step
-        optimizer.weight_decay = weight_decay
         optimizer.needs = needs
         if steps_by_array is None:  # those that take singular values decompose every array
             of_values = isinstance(geometry, Schatten) and geometry != Frobenius()
             steps_by_array = gradient_scale == "per_array" or of_values
-        optimizer.steps_by_array = steps_by_array
-        optimizer.joins_heads = False
-        optimizer.of_singular_values = of_singular_values
-        optimizer.of_factors = of_factors
-        optimizer.matrix_geometry = matrix_geometry
+        optimizer.rule = Rule(update, weight_decay, steps_by_array=steps_by_array, **rule)
+        optimizer._remake = lambda values: optimizer
         return optimizer
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        """What another optimizer made of this one declares as well."""
-        names = (
-            *("geometry", "gradient_scale", "name", "needs", "steps_by_array"),
-            *("of_singular_values", "of_factors", "matrix_geometry"),
-        )
-        return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{self.name}({settings})"
 
     @property
+    def retract(self) -> Callable[[PyTree, PyTree], PyTree] | None:
+        """Returns the parameters from its memory; None where they are a sum of updates."""
+        return self.rule.retract
+
+    @property
+    def log_time_step(self) -> Callable[..., Float[Array, ""]] | None:
+        """The logarithm of the time of a step; None where there is no such time: see ``Rule``."""
+        return self.rule.log_time_step
+
+    @property
+    def steps_by_array(self) -> bool:
+        """Whether every array takes a step of its own length."""
+        return self.rule.steps_by_array
+
+    @property
+    def joins_heads(self) -> bool:
+        """Whether the arrays of all attention heads are one for it."""
+        return self.rule.joins_heads
+
+    @property
+    def of_singular_values(self) -> bool:
+        """Whether most of a step is powers of singular values."""
+        return self.rule.of_singular_values
+
+    @property
+    def matrix_geometry(self) -> Geometry | None:
+        """The norm of W whose steepest descent it is, where the parameters' norm does not say."""
+        return self.rule.matrix_geometry
+
+    @property
     def example(self) -> Optimizer:
         """The same algorithm with placeholders for its numbers: one object for all values."""
-        return self.with_numbers(example_of(self.hyperparameters))
+        return self.with_numbers(dict.fromkeys(self.hyperparameters, EXAMPLE))
 
     def with_numbers(self, values: Mapping[str, Any]) -> Optimizer:
         """The same algorithm with other values of its hyperparameters, traced ones perhaps."""
@@ -192,19 +206,14 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         def refuse(*given: Any, **further: Any) -> None:
             refuse_several(*next(iter(values.items())))
 
-        several = Optimizer(
+        return rebuilt(
+            self,
+            type(self),
             refuse,
             refuse,
-            takes="any",
             settings=self.settings | {name: list(each) for name, each in values.items()},
-            retract=self.retract,
-            log_time_step=self.log_time_step,
-            **self.declared,
+            hyperparameters=self.hyperparameters | dict(values),
         )
-        several.joins_heads = self.joins_heads
-        several.hyperparameters = self.hyperparameters | dict(values)
-        several._remake = self._remake
-        return several
 
     @property
     def axes(self) -> dict[str, tuple[float, ...]]:
@@ -238,7 +247,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     @property
     def decays_weights(self) -> bool:
         """Whether a multiple of the parameters is added to the gradient."""
-        return not is_zero(self.weight_decay)
+        return not is_zero(self.rule.weight_decay)
 
     @property
     def by_entry(self) -> bool:
@@ -252,7 +261,7 @@ class Optimizer(optax.GradientTransformationExtraArgs):
             InvalidInputError: If it cannot train them.
         """
         factors = isinstance(parameterization, KeyQuery)
-        if self.of_factors and not factors:
+        if self.rule.of_factors and not factors:
             raise InvalidInputError(
                 "parameterization",
                 f"{self.name} trains keys and queries, with the head fixed, not "
@@ -270,11 +279,11 @@ class Optimizer(optax.GradientTransformationExtraArgs):
     ) -> tuple[PyTree, PyTree]:
         """Takes one step at a gradient of any magnitude; returns parameters and memory."""
         if self.decays_weights:
-            gradient = add_multiple(gradient, self.weight_decay, parameters)
-        updates, memory = self._undecayed(self.read(gradient), memory, parameters, **further)
-        if self.retract is None:
+            gradient = add_multiple(gradient, self.rule.weight_decay, parameters)
+        updates, memory = self.rule.update(self.read(gradient), memory, parameters, **further)
+        if self.rule.retract is None:
             return optax.apply_updates(parameters, updates), memory
-        return self.retract(parameters, memory), memory
+        return self.rule.retract(parameters, memory), memory
 
     def at_step(self, memory: PyTree) -> Optimizer:
         """The optimizer of the next step: itself, but for hyperparameters that change."""
@@ -288,161 +297,20 @@ class Optimizer(optax.GradientTransformationExtraArgs):
         return rests
 
 
-def declare(
-    transformation: optax.GradientTransformation | Callable[..., optax.GradientTransformation],
-    *,
-    geometry: Geometry | str | None,
-    gradient_scale: GradientScale = "absolute",
-    name: str = UNNAMED,
-    settings: dict[str, Any] | None = None,
-    weight_decay: Numbers = 0.0,
-    hyperparameters: Mapping[str, Numbers] | None = None,
-) -> Optimizer:
-    """Declares which geometry an optax transformation descends.
-
-    Also puts back what ``optax.chain`` loses of a declaration. The numbers within a transformation
-    are constants of the program that is compiled. To have them as data of a trial, give the
-    function that makes it, and the numbers by name:
-
-        declare(optax.sgd, hyperparameters={"learning_rate": [0.1, 0.2]}, geometry="frobenius")
-
-    Schedules among them are computed in the precision of the run. One within a transformation is
-    computed by optax, many of them in single precision, as optax counts steps in ``int32``.
+def rebuilt(optimizer: Optimizer, kind: type[Kind], init: Any, update: Any, **changes: Any) -> Kind:
+    """An optimizer of another pair of functions, which declares what this one does but for changes.
 
     Args:
-        transformation: Any optax transformation, ``optax.sgd(0.1)`` for instance; with
-            ``hyperparameters`` a function of these that returns one, which works with traced
-            numbers. The same function object is compiled once for all values but zero, which
-            it is given as a plain number.
-        geometry: The norm whose steepest descent it is, or its name; None if none is known.
-        gradient_scale: ``"absolute"`` gives it true gradients, which underflow to zero where
-            floating point ends; ``"global"`` gives them up to a positive factor and is right for
-            transformations that normalize, and for those alone. ``"per_array"`` and
-            ``"per_entry"`` are for those that normalize each array or each entry by itself.
-        name: What tables and plots call it; default: the name of the function that makes it, where
-            that is known, as it is not of optax's own.
-        settings: Hyperparameters to keep with the results.
-        weight_decay: Multiple of the parameters to add to the gradient before anything else, and
-            without loss where either is tiny.
-        hyperparameters: Numbers to make the transformation of, by name, each one value or several
-            that ``train`` runs side by side; they are kept with the results in place of settings.
-
-    Raises:
-        InvalidInputError: If an argument is of the wrong kind.
-
-    Example:
-        >>> import optax
-        >>> import attractor as at
-        >>> optimizer = at.declare(optax.sgd(0.1), geometry="frobenius", name="SGD")
-        >>> optimizer.name, optimizer.geometry
-        ('SGD', Frobenius())
+        optimizer: The optimizer.
+        kind: The class of the new one.
+        init: Makes the memory of parameters.
+        update: Takes gradients, memory and parameters; returns steps and memory.
+        **changes: Other values of attributes.
     """
-    name = check_text("name", name)
-    check_kinds(settings=(settings, Mapping | None))
-    if name == UNNAMED:
-        name = _own_name(transformation)
-    if hyperparameters is not None:
-        given = _check_own_numbers(transformation, settings, hyperparameters, weight_decay)
-        norm = None if geometry is None else get_geometry(geometry)
-        make = _maker(transformation, tuple(given), norm, gradient_scale, name)
-        return make(*given.values(), weight_decay)
-    if not isinstance(transformation, optax.GradientTransformation):
-        raise InvalidInputError(
-            "transformation",
-            f"{type(transformation).__name__} is not an optax gradient transformation",
-            "Give one, such as optax.sgd(0.1)",
-        )
-    geometry = None if geometry is None else get_geometry(geometry)
-    check_choice("gradient_scale", gradient_scale, get_args(GradientScale))
-    extended = optax.with_extra_args_support(transformation)
-    return Optimizer(
-        extended.init,
-        extended.update,
-        geometry=geometry,
-        gradient_scale=gradient_scale,
-        name=name,
-        settings=settings or {},
-        weight_decay=check_one_hyperparameter("weight_decay", weight_decay),
-        takes="any",
-    )
-
-
-def _own_name(transformation: Any) -> str:
-    """The name of a factory, or of the function that a transformation was made in."""
-    if not isinstance(transformation, optax.GradientTransformation):
-        return getattr(transformation, "__name__", UNNAMED)
-    update = transformation.update
-    *makers, _ = getattr(update, "__qualname__", "update").split(".<locals>.")
-    # Those of optax are chains, all of one name, or of functions that have their own.
-    known = makers and not update.__module__.startswith("optax.")
-    return makers[-1].rpartition(".")[2] if known else UNNAMED
-
-
-def _check_own_numbers(
-    make: Any, settings: Any, given: Any, weight_decay: Any
-) -> dict[str, Numbers]:
-    """Checks what ``declare`` is given to make a transformation of."""
-    # They import this file.
-    from attractor.training.initial import INITIAL_SCALE
-    from attractor.training.trajectory import RECORDED
-
-    names = list(given) if isinstance(given, Mapping) else []
-    if not names or not all(isinstance(n, str) and n.isidentifier() for n in names):
-        raise InvalidInputError(
-            "hyperparameters",
-            f"{shown(given)} names no numbers",
-            'Give {"learning_rate": 0.1}, say',
-        )
-    remedy = "With hyperparameters, give the function that makes it of them, such as optax.sgd"
-    check_function("transformation", make, remedy)
-    if settings:
-        raise InvalidInputError(
-            "settings", "hyperparameters are given, which are kept in their place", "Leave it out"
-        )
-    taken = {"weight_decay", INITIAL_SCALE, *RECORDED}
-    for name, value in {**given, "weight_decay": weight_decay}.items():
-        if isinstance(value, Schedule):
-            taken |= {*value.names(name)} - {name}
-    if taken := taken & {*names}:
-        raise InvalidInputError(
-            "hyperparameters",
-            f"{taken.pop()!r} is the name of something else",
-            "Give the number another name, by a function of your own",
-        )
-    return dict(given)
-
-
-@functools.cache
-def _maker(
-    factory: Callable[..., Any],
-    names: tuple[str, ...],
-    geometry: Geometry | None,
-    gradient_scale: GradientScale,
-    name: str,
-) -> Callable[..., Optimizer]:
-    """The function of hyperparameters that declares what a factory makes: one object for each."""
-
-    def make(*values: Any) -> Optimizer:
-        *own, weight_decay = values
-        settings = dict(zip(names, own, strict=True))
-        try:
-            transformation = factory(**settings)
-        except TypeError as error:
-            raise InvalidInputError(
-                "hyperparameters",
-                f"the function cannot be called with {', '.join(names)}: {error}",
-                "Give the numbers that it takes, by their names",
-            ) from error
-        return declare(
-            transformation, geometry=geometry, gradient_scale=gradient_scale, name=name,
-            settings=settings, weight_decay=weight_decay,
-        )  # fmt: skip
-
-    numbers = (*names, "weight_decay")
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(number, kind) for number in numbers]
-    make.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    return as_data(*numbers)(make)
+    pair = map(with_own_settings, (init, update))
+    made = optax.GradientTransformationExtraArgs.__new__(kind, *pair)
+    vars(made).update(vars(optimizer) | changes)
+    return made
 
 
 def _with_decay(update: Any, weight_decay: Number) -> Any:
@@ -461,3 +329,76 @@ def _with_decay(update: Any, weight_decay: Number) -> Any:
         return update(total, state, params, **further)
 
     return decayed
+
+
+def on_plain_arrays(
+    takes: Takes, init: Callable[..., PyTree], update: Callable[..., tuple[PyTree, PyTree]]
+) -> tuple[Callable[..., PyTree], Callable[..., tuple[PyTree, PyTree]]]:
+    """The functions of an optimizer for arrays of any floating point, empty ones among them.
+
+    In half precision a memory of gradients would stand still, and there is no decomposition of
+    matrices. So half-precision arrays are computed with in single precision, in which memories are
+    kept; steps have the type of the parameters again. Empty arrays take no part. Gradients with
+    scales of their own are passed on.
+
+    Args:
+        takes: What the functions are to be given.
+        init: Makes the memory of parameters.
+        update: Takes gradients, memory and parameters; returns steps and memory.
+    """
+    if takes == "any":
+        return init, update
+
+    def init_of_plain(params: PyTree) -> PyTree:
+        own = _plain("params", params, takes)
+        return init(own) if jax.tree.leaves(own) else ()
+
+    def update_of_plain(
+        updates: PyTree, state: PyTree, params: PyTree | None = None, **further: Any
+    ) -> tuple[PyTree, PyTree]:
+        own = _plain("updates", updates, takes)
+        if not jax.tree.leaves(own):
+            return updates, state
+        held = None if params is None else _plain("params", params, takes)
+        found, state = update(own, state, held, **further)
+        given, structure = jax.tree.flatten(updates)
+        like = given if params is None else jax.tree.leaves(params)
+        steps = iter(jax.tree.leaves(found))
+        return structure.unflatten(
+            [
+                _as_narrow(next(steps), one, takes) if np.size(leaf) else leaf
+                for leaf, one in zip(given, like, strict=True)
+            ]
+        ), state
+
+    return init_of_plain, update_of_plain
+
+
+def _plain(argument: str, tree: PyTree, takes: Takes) -> PyTree:
+    """The arrays as the functions take them, and none in the place of empty ones."""
+
+    def apply(leaf: Any) -> Any:
+        if isinstance(leaf, Scaled):
+            return leaf
+        dtype = jnp.result_type(leaf)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise InvalidInputError(
+                argument,
+                f"optimizers move real numbers, not {dtype}",
+                "Leave such arrays out, with equinox.partition or optax.masked",
+            )
+        if not np.size(leaf):
+            return None
+        return leaf.astype(jnp.float32) if takes == "single" and _is_narrow(dtype) else leaf
+
+    return jax.tree.map(apply, tree)
+
+
+def _as_narrow(step: Array, like: Any, takes: Takes) -> Array:
+    """A step in half precision, where that is what it is added to."""
+    dtype = jnp.result_type(like.mantissa if isinstance(like, Scaled) else like)
+    return step.astype(dtype) if takes == "single" and _is_narrow(dtype) else step
+
+
+def _is_narrow(dtype: Any) -> bool:
+    return dtype.itemsize < 4

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attractor.support.checks import MOST_STEPS, check_number, naming, shown
 from attractor.support.errors import InvalidInputError
-from attractor.training.optimizers.checks import BOUNDS, check_one_or_several, refuse_several
+from attractor.training.optimizers.checks import check_one_or_several, refuse_several
 
-if TYPE_CHECKING:
-    from attractor.training.optimizers.hyperparameters import Values
+Values: TypeAlias = float | Sequence[float] | np.ndarray | Float[Array, ""]
+"""One value of a number, or several, which ``train`` runs side by side."""
+Numbers: TypeAlias = Any
+"""A hyperparameter: one value, several, or a function of the number of steps taken before.
 
-_NUMBERS = ("exponent", "offset", "steps")
-"""What the numbers of schedules are called, behind the name of what is scheduled."""
+What it may be is checked where an optimizer is made. The function that makes it is given a number.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,46 +167,38 @@ def until(steps: Values, value: Values) -> Schedule:
     )
 
 
-def split(name: str) -> tuple[str, str]:
-    """The hyperparameter that a name begins with, and which number of its schedule it is.
+def schedule_settings(name: str) -> dict[str, str]:
+    """The settings that make a number follow a schedule, and which numbers of that they are.
 
-    That is empty for all names but those such as ``learning_rate_exponent``.
+    They have the names that these numbers have in results: ``learning_rate_exponent``.
     """
-    argument, _, number = name.rpartition("_")
-    return (argument, number) if argument in BOUNDS and number in _NUMBERS else (name, "")
+    return {f"{name}_{number}": number for number in ("exponent", "offset", "steps")}
 
 
-def scheduled_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an optimizer by name, in which the numbers of schedules have become these.
+def with_schedule(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, in which the numbers of a schedule of one of them have become that.
 
     Raises:
-        InvalidInputError: If some numbers make no schedule.
+        InvalidInputError: If they make no schedule.
     """
-    joined, parts = {}, {}
-    for name, value in settings.items():
-        argument, number = split(name)
-        if number:
-            parts.setdefault(argument, {})[number] = value
-        else:
-            joined[name] = value
-    for argument, given in parts.items():
-        names = {number: f"{argument}_{number}" for number in given}
-        if argument not in joined:
-            problem, remedy = f"there is no {argument}", f"Give {argument}, too"
-        elif {*given} != {"steps"} and ("exponent" not in given or "steps" in given):
-            problem = f"{argument} with {' and '.join(given)} makes no schedule"
-            remedy = (
-                f"Give {argument}_exponent, perhaps with {argument}_offset; or {argument}_steps"
-            )
-        else:
-            with naming(initial=argument, value=argument, **names):
-                if "steps" in given:
-                    joined[argument] = until(value=joined[argument], **given)
-                else:
-                    joined[argument] = power_decay(joined[argument], **given)
-            continue
-        raise InvalidInputError(names[next(iter(given))], problem, remedy)
-    return joined
+    parts = {
+        number: settings[own] for own, number in schedule_settings(name).items() if own in settings
+    }
+    plain = {own: value for own, value in settings.items() if own not in schedule_settings(name)}
+    if not parts:
+        return plain
+    if name not in plain:
+        problem, remedy = f"there is no {name}", f"Give {name}, too"
+    elif {*parts} != {"steps"} and ("exponent" not in parts or "steps" in parts):
+        problem = f"{name} with {' and '.join(parts)} makes no schedule"
+        remedy = f"Give {name}_exponent, perhaps with {name}_offset; or {name}_steps"
+    else:
+        named = {number: f"{name}_{number}" for number in parts}
+        with naming(initial=name, value=name, **named):
+            if "steps" in parts:
+                return plain | {name: until(value=plain[name], **parts)}
+            return plain | {name: power_decay(plain[name], **parts)}
+    raise InvalidInputError(f"{name}_{next(iter(parts))}", problem, remedy)
 
 
 def _check_exponent(argument: str, value: Any) -> float:

@@ -29,8 +29,8 @@ from attractor.training import Optimizer, declare, with_rescaled_state
 from attractor.training.optimizers import named_optimizer as named_optimizer
 from attractor.training.optimizers.homogeneity import By, find_homogeneity
 from attractor.training.optimizers.optimizer import UNNAMED
-from attractor.training.optimizers.registry import DEFAULT_LEARNING_RATE
 from attractor.training.optimizers.schedules import Schedule
+from attractor.training.optimizers.table import DEFAULT_LEARNING_RATE
 from attractor.training.own.bridges import ForeignOptimizer, bridge
 from attractor.training.own.method import Method, gradients_of
 from attractor.training.own.probe import probe

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float, Int, PyTree
 
 from attractor.support.randomness import traced
@@ -47,15 +48,13 @@ def minimize(objective: Objective, theta: Float[np.ndarray, "k"], data: PyTree) 
     if len(theta) <= _DENSE:
         return newton(objective, theta, data, _NEWTON_STEPS)
 
-    from scipy import optimize
-
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = _value_and_slope(objective, theta, data)
         if not np.isfinite(value):
             return np.inf, np.zeros_like(theta)
         return float(value), np.asarray(slope)
 
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         function,
         theta,
         jac=True,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 
 from attractor.training.paths.following import Place, Search, unit
@@ -36,8 +37,6 @@ def lowest_places(
         shapes: Shapes of the coordinates of W, and of the head where it is trained.
         reach: Largest score for W of norm one.
     """
-    from scipy.ndimage import minimum_filter
-
     count = len(shapes)
     circles = [_circle(shape, _ANGLES[count]) for shape in shapes]
     shortest = min(1.0, _LEAST_SCORE / max(radius * reach, _LEAST_SCORE))
@@ -51,7 +50,7 @@ def lowest_places(
     )
     values = np.nan_to_num(search.values(radius, places), nan=np.inf)
     ends: Any = ("nearest", *("wrap",) * count)
-    around = minimum_filter(values.reshape(grid), size=3, mode=ends)
+    around = scipy.ndimage.minimum_filter(values.reshape(grid), size=3, mode=ends)
     valleys = np.flatnonzero((values == around.ravel()) & np.isfinite(values))
     for number in valleys[np.argsort(values[valleys], kind="stable")][:_KEPT]:
         yield tuple(ball[number] for ball in places)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attractor as at
-from attractor.maps.sweeps.experiments.outcomes import MEASURES, SETTLED, outcomes
+from attractor.maps.sweeps.experiments.runs import MEASURES, SETTLED, outcomes
 from attractor.support.errors import TrialStatus
 
 STEPS = [1, 30, 100, 300]

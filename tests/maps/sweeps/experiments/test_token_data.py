@@ -5,8 +5,7 @@ import pytest
 
 from attractor.maps.sweeps import Grid, built_in
 from attractor.maps.sweeps.experiments import local_optima, margins, train_and_verify
-from attractor.maps.sweeps.experiments.parameters import filled_in
-from attractor.maps.sweeps.experiments.token_data import token_sizes
+from attractor.maps.sweeps.experiments.parameters import filled_in, token_sizes
 from attractor.support.errors import InvalidInputError
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import attractor as at
 from attractor.maps.sweeps import Grid, built_in
-from attractor.maps.sweeps.experiments.outcomes import MEASURES, SETTLED
+from attractor.maps.sweeps.experiments.runs import MEASURES, SETTLED
 from attractor.maps.sweeps.experiments.train_and_verify import (
     HYPERPARAMETERS,
     LOG_TIME,
@@ -13,7 +13,7 @@ from attractor.maps.sweeps.experiments.train_and_verify import (
     train_and_verify,
 )
 from attractor.support.errors import InvalidInputError, TrialStatus
-from attractor.training.optimizers.registry import registered_optimizers
+from attractor.training.optimizers.table import registered_optimizers
 
 SIZE = {"n": 3, "T": 4, "d": 5}
 INSTANCES = np.array([2, 5, 6])
@@ -278,7 +278,7 @@ def test_queries_may_be_first_tokens():
 
 @pytest.mark.long
 def test_several_attention_heads_are_measured_as_one_matrix():
-    given = {"optimizer": "joined spectral", "learning_rate": 0.1, "parameterization": "2 x W"}
+    given = {"optimizer": "spectral:joined=true", "learning_rate": 0.1, "parameterization": "2 x W"}
     found = run(given, INSTANCES, SEEDS, steps=60, **SIZE)
     trained, verdict = plain(at.joined(at.spectral_descent(0.1)), 60, parameterization="2 x W")
     last = verdict.data.isel(step=-1)

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from attractor.models import build_model
-from attractor.models.datasets import Images, cifar
+from attractor.models.datasets import Images, image_files
 from attractor.papers.mirror_descent.classifiers.contenders import CONTENDERS
 from attractor.papers.mirror_descent.classifiers.experiment import trained
 from attractor.papers.mirror_descent.classifiers.task import Schedule
@@ -63,7 +63,7 @@ def test_images_in_color_are_made_ready_while_they_are_trained_on():
 
 
 def test_cifar_is_found_in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(cifar, "IMAGES", 3)
+    monkeypatch.setattr(image_files, "IMAGES", 3)
     folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
     rng = np.random.default_rng(2)

@@ -12,17 +12,15 @@ from jaxtyping import Int
 from attractor.geometry import get_geometry
 from attractor.maps.sweeps.experiment import Experiment
 from attractor.maps.sweeps.experiments.parameters import (
+    SIZES,
     check_axes,
     check_settings,
+    check_sizes,
     combinations,
+    draw_tokens,
     filled_in,
     one_seed,
     text,
-)
-from attractor.maps.sweeps.experiments.token_data import (
-    SIZES,
-    check_sizes,
-    draw_tokens,
     token_parameters,
     token_sizes,
 )

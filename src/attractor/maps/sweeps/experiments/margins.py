@@ -14,11 +14,13 @@ from attractor.maps.sweeps.experiment import Experiment
 from attractor.maps.sweeps.experiments.parameters import (
     check_axes,
     check_settings,
+    check_sizes,
+    draw_tokens,
     filled_in,
     one_seed,
     text,
+    token_parameters,
 )
-from attractor.maps.sweeps.experiments.token_data import check_sizes, draw_tokens, token_parameters
 from attractor.maps.sweeps.grid import Grid
 from attractor.support.errors import AttractorWarning, Status
 

@@ -11,29 +11,30 @@ from jaxtyping import Int
 
 from attractor.geometry import get_geometry
 from attractor.maps.sweeps.experiment import Experiment
-from attractor.maps.sweeps.experiments.outcomes import MEASURES, OWN, SETTLED, outcomes
 from attractor.maps.sweeps.experiments.parameters import (
+    SIZES,
     Parameter,
     check_axes,
     check_rising,
     check_settings,
+    check_sizes,
     combinations,
+    draw_tokens,
     filled_in,
     text,
+    token_parameters,
+    token_sizes,
     word,
 )
-from attractor.maps.sweeps.experiments.starts import (
+from attractor.maps.sweeps.experiments.runs import (
+    MEASURES,
+    OWN,
+    SETTLED,
     START_PARAMETERS,
     check_trainable,
     layer_of,
+    outcomes,
     start,
-)
-from attractor.maps.sweeps.experiments.token_data import (
-    SIZES,
-    check_sizes,
-    draw_tokens,
-    token_parameters,
-    token_sizes,
 )
 from attractor.maps.sweeps.grid import Grid
 from attractor.support.checks import check_choice, check_count, check_items, check_steps

@@ -24,8 +24,13 @@ import numpy as np
 
 from attractor.maps.sweeps.experiment import Experiment, Measure
 from attractor.maps.sweeps.grid import Chunk, Grid
-from attractor.maps.sweeps.storage.identity import differences, identity_of, layout_of
-from attractor.maps.sweeps.storage.layout import MOST_CHUNKS, Layout
+from attractor.maps.sweeps.storage.layout import (
+    MOST_CHUNKS,
+    Layout,
+    differences,
+    identity_of,
+    layout_of,
+)
 from attractor.support.checks import check_path
 from attractor.support.containers.damage import damaged, parsing
 from attractor.support.containers.json_text import parse_json, read_json

@@ -23,8 +23,7 @@ from attractor.prompts.regression import (
     softmax_risk,
 )
 from attractor.prompts.regression.flows.isotropic_flow import isotropic_optimum
-from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum
-from attractor.prompts.regression.risks.ridge import ridge_risk
+from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum, ridge_risk
 
 _SAMPLES = 4000
 _ERRORS = 4.5

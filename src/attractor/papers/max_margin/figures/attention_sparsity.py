@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from scipy.stats import spearmanr
 
 from attractor.analysis.sparsity import effective_support
 from attractor.attention import LinearHead
@@ -71,7 +72,6 @@ def _readings(data: xr.Dataset) -> Readings:
 
 
 def _rank_correlation(support: xr.DataArray, norms: xr.DataArray) -> float:
-    from scipy.stats import spearmanr  # a second to load
 
     moving = (support.sel(d=10) * LENGTH > 1.001).values
     chosen, beside = (array.sel(d=10).values[moving] for array in (support, norms))

@@ -23,6 +23,7 @@ from attractor.papers.mirror_descent.classifiers.hypotheses import (
     results_of,
 )
 from attractor.papers.mirror_descent.classifiers.weights import MATRICES
+from attractor.papers.mirror_descent.figures.vision import VISION
 from attractor.papers.mirror_descent.text.sizes import SIZES, task_of
 from attractor.results.paper import MIRROR_DESCENT
 
@@ -64,8 +65,6 @@ def trained_texts(seed: int) -> ClassifierCase:
 @cache
 def trained_images(seed: int) -> ClassifierCase:
     """Small vision transformers trained on handwritten digits, some minutes of work."""
-    from attractor.papers.mirror_descent.figures.vision import VISION  # which need not load else
-
     settings = VISION.settings("quick") | {"optimizers": ("p = 1.1", "p = 3", "Adam")}
     found = VISION.compute(Request("quick", settings, seed))
     return ClassifierCase(found, f"classifiers of handwritten digits, seed {seed}")

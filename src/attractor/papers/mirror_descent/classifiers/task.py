@@ -10,8 +10,8 @@ from typing import Any
 import xarray as xr
 
 from attractor.models import ClassificationData
-from attractor.models.building import Config
 from attractor.models.classifier_training import Augment, Prepare
+from attractor.models.transformers import Config
 
 
 @dataclass(frozen=True)

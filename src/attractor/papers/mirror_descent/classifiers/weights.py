@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from attractor.analysis.sparsity import hoyer_sparsity
 from attractor.models import head_matrices
-from attractor.models.building import Model
+from attractor.models.transformers import Model
 
 MATRICES = ("queries", "keys", "values")
 _BINS = 60

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attractor.models.datasets import PlantedReviews, TextTokenizer
-from attractor.models.datasets.token_numbers import FIRST, PADDING
+from attractor.models.datasets.reviews import FIRST, PADDING
 
 SENTENCES = (
     "the music is +wonderful",

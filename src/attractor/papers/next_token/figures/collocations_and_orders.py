@@ -15,9 +15,9 @@ from matplotlib.patches import FancyArrowPatch, Patch
 
 from attractor.corpora import Collocation, Corpus, PartialOrders, TokenClass, load_corpus
 from attractor.corpora.files.corpus import CorpusCase
-from attractor.corpora.plots.collocation import ChainDrawing
-from attractor.corpora.plots.layers import (
+from attractor.corpora.plots.collocation import (
     Box,
+    ChainDrawing,
     Layout,
     Node,
     arrow,
@@ -28,7 +28,7 @@ from attractor.corpora.plots.layers import (
     short,
 )
 from attractor.corpora.plots.orders import largest
-from attractor.corpora.structures.assumptions import REALIZABILITY
+from attractor.corpora.structures.structure import REALIZABILITY
 from attractor.papers.figure import Figures, Readings, Request, at_most, by_size
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import COLORS, PAGE

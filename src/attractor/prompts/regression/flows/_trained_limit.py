@@ -10,8 +10,7 @@ import scipy.optimize
 from jaxtyping import ArrayLike, Float
 
 from attractor.prompts.regression.blocks import Blocks
-from attractor.prompts.regression.risks._infinite_risk import limit_horizon
-from attractor.prompts.regression.risks._leading_order import leading_order
+from attractor.prompts.regression.risks.infinite_prompts import leading_order, limit_horizon
 from attractor.prompts.regression.risks.linear_attention import (
     check_length,
     linear_attention_optimum,

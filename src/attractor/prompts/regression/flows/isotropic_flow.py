@@ -13,7 +13,7 @@ import scipy.optimize
 from jaxtyping import Array, ArrayLike, Float
 
 from attractor.prompts.regression.flows.flow import CompiledRisk, RiskFlow, follow_risk
-from attractor.prompts.regression.risks.finite_softmax import LARGEST_TABLE, FiniteSoftmax, Queries
+from attractor.prompts.regression.risks.prompt_averages import LARGEST_TABLE, FiniteSoftmax, Queries
 from attractor.prompts.regression.task import RegressionTask
 from attractor.support.checks import check_count, check_number, naming
 from attractor.support.errors import InvalidInputError

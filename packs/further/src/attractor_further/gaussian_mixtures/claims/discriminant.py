@@ -8,6 +8,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 from scipy.special import expit
+from scipy.stats import multivariate_normal
 
 from attractor.papers import Comparison, Measurement, once
 from attractor.papers.measures import attended_means
@@ -51,7 +52,6 @@ def _off_log_odds(case: HeadCase, seed: int, head: AttentionHead) -> Measurement
     """The largest difference of attention over labeled points from the exact log-odds."""
     of = classes(case)
     points = case.queries.sample(_QUERIES, seed=seed)[:, :-1]
-    from scipy.stats import multivariate_normal  # a second to load
 
     found = _attention(case, head, np.column_stack([points, np.zeros(len(points))]))
     density = [

@@ -1,0 +1,10 @@
+"""The outcomes of comparing a trial with the solution of its margin problem, in words."""
+
+COMPARED = "compared"
+UNPREDICTED = "no direction is predicted"
+INFEASIBLE = "no matrix satisfies the constraints"
+NOT_FOUND = "no matrix that satisfies the constraints was found"
+ZERO = "the matrix is zero"
+UNDEFINED = "the matrix is not finite"
+AT_REST = "at rest at a finite minimum of the loss"
+BESIDE = "beside a finite minimum of the loss"

@@ -1,0 +1,1 @@
+"""Gradients of the loss that keep their magnitude beside them, however small they get."""

@@ -1,1 +1,0 @@
-"""Embeddings of tokens and contexts, with margins of their own."""

@@ -1,1 +1,0 @@
-"""Heads of single attention modules, of PyTorch or transformers, read as a model runs."""

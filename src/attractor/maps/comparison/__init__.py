@@ -1,1 +1,0 @@
-"""Two results side by side, aligned by their labels."""

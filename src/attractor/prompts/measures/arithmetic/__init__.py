@@ -1,1 +1,0 @@
-"""Arrays, Bessel functions and square roots that laws are computed with."""

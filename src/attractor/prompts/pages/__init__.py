@@ -1,1 +1,0 @@
-"""Pages of long prompts and of in-context learning."""
