@@ -22,7 +22,7 @@ from attractor.papers.measurements.attended import choosing
 from attractor.papers.mirror_descent.claims._examples import with_exponent
 from attractor.papers.next_token.data import grammar, with_long_embeddings
 from attractor.papers.next_token.training import attention_solution, longest_context
-from attractor.papers.transformers_as_svms.claims.concave_head import CONCAVE_HEAD_KEEPS_SEVERAL
+from attractor.papers.transformers_as_svms.claims.heads import CONCAVE_HEAD_KEEPS_SEVERAL
 from attractor.papers.transformers_as_svms.random_data import enclosed_token, random_unit_tokens
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.regression.flows._trained_limit import finite_prompt_limit

@@ -9,7 +9,7 @@ from attractor.margin.selection import Selection
 from attractor.papers import Case, Measurement, Outcome, examine, get_claim
 from attractor.papers.ledger.check import shrink
 from attractor.papers.ledger.claim import Assumption, Check
-from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
+from attractor.papers.max_margin.claims.descent import random_equal_scores
 from attractor.papers.max_margin.data import joint_training, trapped_sequence
 
 CONVERGENCE = get_claim("max-margin/global-convergence")

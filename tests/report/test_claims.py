@@ -10,7 +10,7 @@ from attractor.papers.commands.checking import claims_provenance
 from attractor.papers.ledger.check import check_claim
 from attractor.papers.pages.claims import write_claims_report
 from attractor.papers.results import ClaimResults
-from attractor.papers.transformers_as_svms.claims.relu_head import inactive_pair
+from attractor.papers.transformers_as_svms.claims.heads import inactive_pair
 from attractor.papers.transformers_as_svms.random_data import trapped
 
 

@@ -5,8 +5,7 @@ import pytest
 
 import attractor as at
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.max_margin.claims.global_convergence import small_random_sequences
-from attractor.papers.max_margin.claims.selected_direction import random_equal_scores
+from attractor.papers.max_margin.claims.descent import random_equal_scores, small_random_sequences
 from attractor.papers.max_margin.data import trapped_sequence
 
 pytestmark = pytest.mark.usefixtures("optimized")  # they train for long

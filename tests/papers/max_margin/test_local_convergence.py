@@ -6,7 +6,7 @@ import pytest
 import attractor as at
 from attractor.margin import attracting_cone, locally_optimal_selections
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.max_margin.claims.local_convergence import every_locally_optimal
+from attractor.papers.max_margin.claims.descent import every_locally_optimal
 from attractor.papers.max_margin.data import random_prompt_data
 
 pytestmark = pytest.mark.usefixtures("optimized")  # they train for long

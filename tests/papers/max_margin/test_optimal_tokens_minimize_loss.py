@@ -8,7 +8,7 @@ import attractor as at
 from attractor.attention import AttentionMatrix, get_loss, mean_loss
 from attractor.attention.rows import attention_rows
 from attractor.papers import Case
-from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import (
+from attractor.papers.max_margin.claims.objective import (
     log_excess,
     loss_of_keeping,
     losses,

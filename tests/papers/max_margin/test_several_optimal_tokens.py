@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from attractor.margin import solve_several
-from attractor.papers.max_margin.claims.several_optimal_tokens import SEVERAL_OPTIMAL_TOKENS_PATH
+from attractor.papers.max_margin.claims.paths import SEVERAL_OPTIMAL_TOKENS_PATH
 
 
 def log_excess(angle, radius, keys, scores):

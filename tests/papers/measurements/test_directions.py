@@ -7,7 +7,7 @@ import attractor as at
 from attractor.geometry import Lp
 from attractor.margin import MarginProblem, solve
 from attractor.papers import Case
-from attractor.papers.max_margin.claims.optimal_tokens_minimize_loss import runner_up
+from attractor.papers.max_margin.claims.objective import runner_up
 from attractor.papers.max_margin.data import one_sequence, three_sequences
 from attractor.papers.measurements.directions import (
     cosines,

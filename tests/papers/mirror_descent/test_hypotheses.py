@@ -15,12 +15,12 @@ from attractor.papers.mirror_descent.claims._examples import (
     other_tokens,
     with_exponent,
 )
-from attractor.papers.mirror_descent.claims.joint_path import ATTENTION_ELSEWHERE_COSTS, JOINT_PATH
-from attractor.papers.mirror_descent.claims.local_convergence import (
+from attractor.papers.mirror_descent.claims.convergence import (
     LOCAL_CONVERGENCE,
+    RATE,
     STAYS_IN_CONE,
 )
-from attractor.papers.mirror_descent.claims.rates import RATE
+from attractor.papers.mirror_descent.claims.paths import ATTENTION_ELSEWHERE_COSTS, JOINT_PATH
 from attractor.papers.mirror_descent.data import random_case
 from attractor.papers.mirror_descent.hypotheses import CLOSE_START, MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import (

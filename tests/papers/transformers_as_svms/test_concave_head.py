@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from attractor.papers.transformers_as_svms.claims.concave_head import kept_by_projection
+from attractor.papers.transformers_as_svms.claims.heads import kept_by_projection
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.figures.concave_head import best_weights
 from attractor.papers.transformers_as_svms.several_tokens_data import orthonormal_tokens

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attractor.papers import Case, Outcome, examine, get_claim
-from attractor.papers.transformers_as_svms.claims.concave_head import (
+from attractor.papers.transformers_as_svms.claims.heads import (
     CONCAVE_HEAD_KEEPS_SEVERAL,
     kept_by_projection,
 )

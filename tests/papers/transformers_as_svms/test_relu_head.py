@@ -7,7 +7,7 @@ from attractor.attention import ReLUHead
 from attractor.margin import MarginProblem, solve
 from attractor.margin.selection import attended_tokens
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.transformers_as_svms.claims.relu_head import inactive_pair
+from attractor.papers.transformers_as_svms.claims.heads import inactive_pair
 from attractor.papers.transformers_as_svms.descent import descent
 from attractor.papers.transformers_as_svms.several_tokens_data import relu_data_of_positive_labels
 from attractor.tokens import Tokens

@@ -7,7 +7,7 @@ import scipy.optimize
 from attractor.attention import ReLUHead
 from attractor.datasets.torch_stream import TorchNormalStream
 from attractor.papers import Outcome, examine, get_claim
-from attractor.papers.transformers_as_svms.claims import several_tokens
+from attractor.papers.transformers_as_svms.claims import solutions
 from attractor.papers.transformers_as_svms.figures.several_tokens import at_nonsmooth_points
 from attractor.papers.transformers_as_svms.several_tokens_data import (
     orthonormal_tokens,
@@ -128,7 +128,7 @@ def test_what_all_keys_share_is_no_length_of_them(offset):
 
 
 def test_a_flow_that_cannot_be_followed_says_so(monkeypatch):
-    monkeypatch.setattr(several_tokens, "flow", lambda case, times: np.full((2, 4, 4), np.nan))
+    monkeypatch.setattr(solutions, "flow", lambda case, times: np.full((2, 4, 4), np.nan))
     found = examine(SEVERAL, SEVERAL.example())
     assert found.outcome is Outcome.VACUOUS
     assert "could not be followed" in found.measured.details["gradient flow"]

@@ -20,8 +20,8 @@ from attractor.papers.max_margin.data import joint_training
 from attractor.papers.measurements.attended import keeping, scores_at
 from attractor.papers.measurements.bregman import divergences
 from attractor.papers.mirror_descent.claims._examples import with_exponent
-from attractor.papers.mirror_descent.claims.endpoints import SEPARATED, one_token_away
-from attractor.papers.mirror_descent.claims.joint_path import label_solution, relaxed_solution
+from attractor.papers.mirror_descent.claims.convergence import SEPARATED, one_token_away
+from attractor.papers.mirror_descent.claims.paths import label_solution, relaxed_solution
 from attractor.papers.mirror_descent.hypotheses import MIRROR_DESCENT
 from attractor.papers.mirror_descent.training import normal_starts, steps_known
 from attractor.results.paper import MIRROR_DESCENT as PAPER

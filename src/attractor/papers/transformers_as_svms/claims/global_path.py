@@ -9,7 +9,7 @@ from attractor.geometry import Frobenius, Geometry, Nuclear
 from attractor.papers.claim import Claims, Comparison, Measurement
 from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, UNIQUE_OPTIMUM, trains
 from attractor.papers.ledger.claim import Assumption, Check
-from attractor.papers.max_margin.claims import global_path as prompt
+from attractor.papers.max_margin.claims.paths import CONTRAST_OF_PATHS
 from attractor.papers.measurements.margin_ratios import margin_ratios
 from attractor.papers.measurements.paths import end_of_path, path
 from attractor.papers.transformers_as_svms.random_data import (
@@ -111,7 +111,7 @@ GLOBAL_PATH = CLAIMS.claim(
     "minimizers W over balls of growing radius tend to the Frobenius solution's direction",
     statement="regularization path of the attention matrix",
     assuming=(trains("W"), _ONE_QUERY, UNIQUE_OPTIMUM, OPTIMUM_FEASIBLE),
-    contrast=prompt.CONTRAST,
+    contrast=CONTRAST_OF_PATHS,
     data=lambda seed: [
         *(random_unit_tokens(number) for number in range(seed, seed + 4)),
         random_unit_tokens(seed, (6, 8, 10)),

@@ -1,4 +1,4 @@
-"""Attention to the best tokens is the infimum of the loss, and no parameters reach it."""
+"""What the loss says of prompts: one query, the least loss, and no stationary point."""
 
 from __future__ import annotations
 
@@ -9,21 +9,126 @@ from scipy.special import softmax
 from attractor.analysis.losses.excess_loss import log_excess_loss
 from attractor.attention import get_loss
 from attractor.files.case import Case
+from attractor.geometry.vectors import cosines
 from attractor.margin.selection import Selection
 from attractor.papers.claim import Claims, Comparison, Measurement
-from attractor.papers.hypotheses import OPTIMUM_FEASIBLE, SCORES_DIFFER, UNIQUE_OPTIMUM, trains
+from attractor.papers.hypotheses import (
+    EQUAL_SCORES_OR_ALL_SUPPORT,
+    OPTIMUM_FEASIBLE,
+    SCORES_DIFFER,
+    UNIQUE_OPTIMUM,
+    trains,
+)
+from attractor.papers.ledger.claim import Assumption, Check, once
 from attractor.papers.max_margin.data import (
     one_sequence,
     random_prompt_data,
+    three_scores_apart,
     three_sequences,
     two_scores,
 )
 from attractor.papers.measurements.attended import scores_at
-from attractor.papers.measurements.gradients import along, random_matrices
+from attractor.papers.measurements.directions import step_length
+from attractor.papers.measurements.gradients import along, descent_directions, random_matrices
 from attractor.papers.measurements.near_misses import turned_past
+from attractor.papers.transformers_as_svms.random_data import enclosed_token, tied_scores
 from attractor.results.paper import MAX_MARGIN
+from attractor.tokens import Tokens
+from attractor.training import gradient_descent, train
 
 CLAIMS = Claims(MAX_MARGIN, Case)
+
+_STEPS = 500
+_ROUNDING = 1e-12
+
+
+def _shared_query(case: Case) -> Check:
+    queries = case.tokens.queries.reshape(-1, case.tokens.query_dimension)
+    apart = float(np.linalg.norm(queries - queries[0], axis=-1).max())
+    if not queries[0].any():
+        return Check(False, "the first query is zero")
+    return Check(
+        apart <= _ROUNDING * float(np.linalg.norm(queries[0])),
+        f"queries differ from the first by up to {apart:.3g}",
+    )
+
+
+SHARED_QUERY = Assumption(
+    "one query",
+    "All rows have the same query, which is not zero.",
+    _shared_query,
+    lambda: _data(0, shared=False),
+)
+
+
+@once
+def _both(case: Case, seed: int, factor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices and prompts at the recorded steps, and the query.
+
+    The steps on the prompt are those on the matrix times a factor.
+    """
+    tokens, u = case.tokens, case.tokens.queries[0, 0]
+    rate = 10 * step_length(case) ** 2
+    settings = {"steps": _STEPS, "seed": seed, "record": np.arange(0, _STEPS + 1, 50)}
+    matrix = train(
+        tokens, case.head, gradient_descent(rate / factor), initial=case.initial, **settings
+    )
+    W = matrix.data["W"].to_numpy()[0, 0]
+    ones = np.ones((*tokens.queries.shape[:-1], 1))
+    prompts = Tokens(tokens.keys, ones, tokens.labels, tokens.mask, tokens.values)
+    vector = train(
+        prompts, case.head, gradient_descent(rate), initial=(W[0] @ u)[:, None], **settings
+    )
+    return W, vector.data["W"].to_numpy()[0, 0, :, :, 0], u
+
+
+def _apart(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / max(1.0, np.abs(expected).max()))
+
+
+def _difference(case: Case, seed: int, factor: float) -> Measurement:
+    W, p, u = _both(case, seed, factor)
+    change = (p - p[0])[..., None] * u / (u @ u)
+    scores, moved = _apart(W @ u, p), _apart(W - W[0], change)
+    details = {"of W u from p": scores, "of the change of W from rank one": moved}
+    return Measurement(max(scores, moved), len(p), details)
+
+
+def _squared_length(case: Case, seed: int) -> float:
+    u = case.tokens.queries[0, 0]
+    return float(u @ u)
+
+
+def _data(seed: int, *, shared: bool = True) -> Case:
+    random = np.random.default_rng([seed, 5])
+    keys = random.standard_normal((3, 4, 4))
+    scores = random.standard_normal((3, 4))
+    u = random.standard_normal(4)
+    u *= 2 / np.linalg.norm(u)
+    queries = np.tile(u, (3, 1)) if shared else random.standard_normal((3, 4))
+    return Case.from_scores(
+        keys, scores, queries=queries, parameterization="W", about=f"random data, seed {seed}"
+    )
+
+
+MATRIX_AND_PROMPT_EQUIVALENCE = CLAIMS.claim(
+    "matrix-and-prompt-equivalence",
+    "with one query u, descent on W is descent on p = W u with steps |u|^2 times as long",
+    statement="equivalence of training the key-query matrix and the prompt",
+    assuming=(trains("W"), SHARED_QUERY),
+    contrast=Comparison(
+        "largest difference of W(t) u from p(t), and of W(t) - W(0) from rank one",
+        _difference,
+        _squared_length,
+        "the same with steps a quarter longer",
+        lambda case, seed: 1.25 * _squared_length(case, seed),
+        bound=_ROUNDING,
+        reason="rounding of 500 steps",
+    ),
+    data=lambda seed: [_data(number) for number in range(seed, seed + 3)],
+    note="normalized steps relate by |u| in place of its square: the gradient's norm has it too",
+)
+
 
 _DECIDED = 1e-9
 """Relative excess above which it is that of the losses themselves, and not of its formula."""
@@ -145,3 +250,37 @@ def runner_up(case: Case) -> Selection | None:
     mask = best.copy()
     mask[row] = np.arange(best.shape[-1]) == others[row].argmax()
     return Selection(mask, case.optimal.tied & (mask == best).all(-1))
+
+
+def _gain(case: Case, seed: int, direction: Float[np.ndarray, "d e"]) -> Measurement:
+    matrices = np.concatenate([random_matrices(case, seed), along(direction)])
+    found = cosines(descent_directions(case, matrices), direction)
+    return Measurement(
+        float(found.min()), len(found), {"places of ascent": int((found <= 0).sum())}
+    )
+
+
+CONTRAST_OF_DESCENT = Comparison[Case, np.ndarray](
+    "least cosine of the descent direction with the max-margin direction",
+    _gain,
+    lambda case, seed: case.solution(selection=case.optimal).W,
+    "least cosine of the descent direction with one just past a support token's margin",
+    lambda case, seed: turned_past(case.solution(selection=case.optimal)),
+    bound=0.0,
+    reason="every term of the product is positive; the sign alone is claimed",
+    sense=">=",
+)
+NO_STATIONARY_POINT = CLAIMS.claim(
+    "no-stationary-point",
+    "descent always gains along the max-margin direction: no finite stationary point",
+    statement="absence of finite stationary points",
+    assuming=(
+        trains("p"),
+        UNIQUE_OPTIMUM.broken_by(lambda: tied_scores("p")),
+        OPTIMUM_FEASIBLE.broken_by(lambda: enclosed_token("p")),
+        EQUAL_SCORES_OR_ALL_SUPPORT.broken_by(three_scores_apart),
+    ),
+    contrast=CONTRAST_OF_DESCENT,
+    data=lambda seed: [one_sequence(equal_scores=True), three_sequences(), two_scores(5.0)],
+    exchange=2.1,
+)
