@@ -83,11 +83,12 @@ constraints:  ## pin the newest versions that fit, for every supported Python
 	  uv pip compile --quiet --no-header --no-annotate --upgrade --python-version 3.11 \
 	    --constraint - --extra test pyproject.toml --output-file constraints/oldest.txt
 
-$(VENV)/installed: pyproject.toml $(wildcard $(CONSTRAINTS))
+$(VENV)/installed: pyproject.toml packs/further/pyproject.toml $(wildcard $(CONSTRAINTS))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Attractor needs Python >= 3.11; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  $(if $(wildcard $(CONSTRAINTS)),--constraint $(CONSTRAINTS)) --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable packs/further
 	@touch $@
 
 $(VENV)/installed-%: $(VENV)/installed

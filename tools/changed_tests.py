@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKAGE = "attractor"
-SOURCES = ("src", "tests", "tools", "fuzzing", "examples")
-"""Folders whose files import one another; those of ``src`` go by their names below it."""
+SOURCES = ("src", "packs", "tests", "tools", "fuzzing", "examples")
+"""Folders whose files import one another; those of a ``src`` go by their names below it."""
 LISTED = {
-    f"{PACKAGE}.papers.ledger.packs": rf"{PACKAGE}\.papers\.\w+\.(claims|figures)\b",
+    f"{PACKAGE}.papers.ledger.packs": rf"{PACKAGE}(\.papers\.\w+\.(claims|figures)\b|_further\.)",
     f"{PACKAGE}.training.optimizers.table": rf"{PACKAGE}\.training\.optimizers\b",
     f"{PACKAGE}.geometry.registry": rf"{PACKAGE}\.geometry\b",
 }
@@ -60,18 +60,19 @@ class Tree:
         self.files: dict[str, Path] = {}
         for folder in SOURCES:
             for file in sorted((root / folder).rglob("*.py")):
-                place = file.relative_to(root / "src" if folder == "src" else root)
-                parts = place.with_suffix("").parts
+                parts = file.relative_to(root).with_suffix("").parts
+                parts = parts[parts.index("src") + 1 :] if "src" in parts else parts
                 self.files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
-        project = tomllib.loads((root / "pyproject.toml").read_text("utf-8")).get("project", {})
-        self.groups: dict[str, dict[str, str]] = {
-            group: {name.replace("-", "_"): one.partition(":")[0] for name, one in points.items()}
-            for group, points in project.get("entry-points", {}).items()
-        }
+        self.groups: dict[str, dict[str, str]] = defaultdict(dict)
+        for file in (root / "pyproject.toml", *sorted(root.glob("packs/*/pyproject.toml"))):
+            project = tomllib.loads(file.read_text("utf-8")).get("project", {})
+            for group, points in project.get("entry-points", {}).items():
+                for name, one in points.items():
+                    self.groups[group][name.replace("-", "_")] = one.partition(":")[0]
         self.tests = {m for m, file in self.files.items() if file.name.startswith("test_")}
         self.stems: dict[str, list[str]] = defaultdict(list)
         for module in self.files:
-            if not module.startswith(f"{PACKAGE}."):
+            if not module.startswith((f"{PACKAGE}.", f"{PACKAGE}_")):
                 self.stems[module.rpartition(".")[2]].append(module)
 
     @functools.cache  # noqa: B019

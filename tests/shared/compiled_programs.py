@@ -28,6 +28,7 @@ BUDGET = {
     "maps": 210,
     "margin": 20,
     "models": 190,
+    "packs": 60,
     "papers": 100,
     "plots": 20,
     "prompts": 510,
@@ -78,7 +79,8 @@ class CompiledPrograms:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):
         """Says whose programs the next ones are."""
-        folders = item.path.parent.parts[len(TESTS.parts) :]
+        inside = item.path.parent.is_relative_to(TESTS)
+        folders = item.path.parent.parts[len(TESTS.parts) - (not inside) :]
         self.room = folders[0] if folders else "top level"
 
     @pytest.hookimpl(optionalhook=True)

@@ -49,7 +49,6 @@ def calls() -> Iterator[Call]:
         linear.measure_linear, trajectory=ex.DECODER, solution=DECODER + 1.0,
         takes={"solution": "array nan", "finite": "array nan none"},
     )  # fmt: skip
-    yield Call(linear.planar_contexts)
     yield Call(linear.random_contexts, contexts=4, dimension=5, classes=3, support=2)
     yield Call(linear.separability, **contexts)
     yield Call(linear.support_projection, **contexts, W=DECODER)

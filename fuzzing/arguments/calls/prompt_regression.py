@@ -60,10 +60,6 @@ def calls() -> Iterator[Call]:
     yield Call(regression.linear_attention_optimum, **task, length=10.0)
     yield Call(regression.linear_attention_risk, **blocks, length=10.0)
     yield Call(
-        regression.linear_attention_test_error, covariance=TWO, label_moment=np.ones(2) / 2,
-        product_covariance=TWO, best_linear_error=0.1, trained_length=10.0, length=20.0,
-    )  # fmt: skip
-    yield Call(
         regression.official_experiment,
         lengths=[5.0],
         steps=1,

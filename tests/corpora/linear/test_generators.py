@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from attractor.corpora.linear import compatibility, planar_contexts, random_contexts, separability
+from attractor.corpora.linear import random_contexts
 from attractor.support.errors import InvalidInputError
 
 
@@ -20,22 +20,6 @@ def test_instances_do_not_depend_on_how_many_there_are():
     np.testing.assert_array_equal(many.probabilities[:2], few.probabilities)
     assert (many.embeddings[0] != many.embeddings[1]).all()
     assert (random_contexts(seed=5).embeddings != random_contexts(seed=4).embeddings).all()
-
-
-def test_planar_contexts_are_separable_and_say_how_many_were_not():
-    """One token follows one context, the others two each, and two tokens the same two."""
-    rejected = []
-    for seed in range(6):
-        contexts, misses = planar_contexts(seed=seed)
-        rejected.append(misses)
-        assert contexts.dimension == 2 and (contexts.support.sum(-1) == 3).all()
-        assert sorted(contexts.support.sum(0)) == [1, 2, 2, 2, 2]
-        patterns = {tuple(pattern) for pattern in contexts.support.T}
-        assert len(patterns) == 4
-        assert separability(contexts).separable and compatibility(contexts).compatible
-    assert sum(rejected) > 0
-    again = planar_contexts(seed=5)
-    np.testing.assert_array_equal(again.contexts.embeddings, contexts.embeddings)
 
 
 @pytest.mark.parametrize(

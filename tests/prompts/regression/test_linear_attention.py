@@ -9,8 +9,6 @@ from attractor.prompts.regression import (
     infinite_risk,
     linear_attention_optimum,
     linear_attention_risk,
-    linear_attention_test_error,
-    trained_limit,
 )
 from attractor.support.errors import InvalidInputError
 
@@ -80,38 +78,6 @@ def test_optimum_without_noise_is_preconditioned_gradient_descent():
     product, _ = linear_attention_optimum(RegressionTask(np.diag(eigenvalues)), n)
     inverse = (n + 1) / n * eigenvalues + eigenvalues.sum() / n
     np.testing.assert_allclose(product, np.diag(1 / inverse), rtol=1e-13, atol=1e-16)
-
-
-def test_error_on_prompts_of_another_length_than_trained_on():
-    covariance = np.diag([0.5, 1.0, 2.0])
-    task = RegressionTask(covariance)
-    trained, length, noise = 8, 30, 0.3
-    weights = np.random.default_rng(0).standard_normal((40, 3))
-    moments = weights @ covariance
-    labels = np.sum(moments * weights, axis=1) + noise
-    products = labels[:, None, None] * covariance + moments[:, :, None] * moments[:, None, :]
-    errors = [
-        linear_attention_test_error(
-            covariance, m, p, best_linear_error=noise, trained_length=trained, length=length
-        )
-        for m, p in zip(moments, products, strict=True)
-    ]
-    # the same prompts by the risk, whose mean over weights depends on w w^T alone
-    head = one_head(trained_limit(task, trained).blocks.key_query)
-    head = head._replace(value_label=trained_limit(task, trained).blocks.value_label)
-    second = weights.T @ weights / len(weights)
-    root = np.linalg.cholesky(second)
-    # inputs R^T x have weights R^{-1} w of second moment one
-    turned = RegressionTask(root.T @ covariance @ root, root.T @ covariance @ root)
-    exact = Blocks(
-        np.linalg.solve(root, head.key_query) @ np.linalg.inv(root.T),
-        head.label_row,
-        head.value_inputs,
-        head.value_label,
-    )
-    noisy = RegressionTask(turned.covariance, turned.query_covariance, label_noise=noise)
-    expected = 2 * linear_attention_risk(noisy, exact, length) + noise
-    assert np.mean(errors) == pytest.approx(expected, rel=1e-11)
 
 
 @pytest.mark.parametrize("length", [0, -1, math.nan])

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
     )
     from attractor.corpora.linear.supports import (
         Compatibility as Compatibility,
-        PlanarContexts as PlanarContexts,
         Separability as Separability,
         SupportSpace as SupportSpace,
         compatibility as compatibility,
-        planar_contexts as planar_contexts,
         random_contexts as random_contexts,
         separability as separability,
         support_projection as support_projection,

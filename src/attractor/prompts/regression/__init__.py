@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         RidgeRisk as RidgeRisk,
         linear_attention_optimum as linear_attention_optimum,
         linear_attention_risk as linear_attention_risk,
-        linear_attention_test_error as linear_attention_test_error,
         ridge_risk as ridge_risk,
     )
     from attractor.prompts.regression.risks.softmax_risks import (

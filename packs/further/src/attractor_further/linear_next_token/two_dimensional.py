@@ -8,11 +8,12 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attractor.corpora.linear import finite_part, planar_contexts
+from attractor.corpora.linear import finite_part
 from attractor.papers import Figures, Readings, Request, at_least, at_most, by_size
 from attractor.plots import COLORS, SEQUENCES, panel_letters, panels_on_page, shared_legend
 from attractor.plots.plane import HALO, frame, separating_line
 from attractor_further.linear_next_token import PAPER
+from attractor_further.linear_next_token.planar import planar_contexts
 from attractor_further.linear_next_token.runs import ends, panels, solved, trained
 
 _NAMES = "ABC"

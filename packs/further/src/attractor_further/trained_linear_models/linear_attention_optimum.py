@@ -7,6 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from attractor import InvalidInputError
 from attractor.papers import Claims, Comparison, Measurement, once
 from attractor.papers.data import correlated, random_task, unequal
 from attractor.papers.given import BALANCED, LONG_TRAINING, NOISELESS, QUERIES_EVERYWHERE
@@ -17,7 +18,6 @@ from attractor.prompts.regression import (
     linear_attention_flow,
     linear_attention_optimum,
     linear_attention_risk,
-    linear_attention_test_error,
 )
 from attractor_further.trained_linear_models import PRECONDITIONED_DESCENT, TRAINED_LINEAR_MODELS
 
@@ -122,6 +122,49 @@ LINEAR_TRAINED_LIMIT = _TRAINED_LINEAR_MODELS.claim(
 )
 
 
+def error_on_new_tasks(
+    s: Float[np.ndarray, "d d"],
+    label_moment: Float[np.ndarray, "d"],
+    product_covariance: Float[np.ndarray, "d d"],
+    *,
+    best_linear_error: float,
+    trained_length: float,
+    length: float,
+) -> float:
+    """Mean squared error of trained linear attention on prompts of one law of ``(x, y)``.
+
+    The head was trained without noise on prompts of ``trained_length`` tokens with this covariance
+    of inputs; the law of labels is any. With ``Gam = (1 + 1/N) S + tr(S)/N I`` and
+    ``a = S^{-1} E[y x]`` it is ``best_linear_error + (1/L) tr(Cov(y x) Gam^-2 S) +
+    (1/N^2) |(S + tr(S) I) a|^2`` in the metric ``Gam^-2 S``.
+
+    Args:
+        s: Covariance ``S`` of the inputs, whose mean is zero, of prompt and query.
+        label_moment: ``E[y x]``.
+        product_covariance: Covariance of the vector ``y x``.
+        best_linear_error: Mean squared error of the best linear predictor.
+        trained_length: Length ``N`` of the prompts trained on; may be ``math.inf``.
+        length: Length ``L`` of the prompts predicted from.
+
+    Raises:
+        InvalidInputError: If the covariance is singular.
+
+    Source:
+        Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
+        2024), the error of the trained layer on a new task.
+    """
+    if not np.linalg.eigvalsh(s)[0] > len(s) * np.finfo(np.float64).eps * np.abs(s).max():
+        raise InvalidInputError(
+            "covariance", "it is not positive definite", "Leave out inputs that others determine"
+        )
+    spread = s + np.trace(s) * np.eye(len(s))
+    inverse = np.linalg.inv(s + spread / trained_length)
+    a = np.linalg.solve(s, label_moment)
+    bias = inverse @ spread @ a / trained_length
+    sampling = np.trace(product_covariance @ inverse @ s @ inverse) / length
+    return float(best_linear_error + sampling + bias @ s @ bias)
+
+
 def _test_error(case: RegressionCase, trained_length: float) -> float:
     """Mean over weights of the error on new tasks."""
     task, s = case.task, case.task.covariance
@@ -131,7 +174,7 @@ def _test_error(case: RegressionCase, trained_length: float) -> float:
     for w in np.eye(task.dimension) * math.sqrt(task.weight_variance):
         moment = s @ w
         fourth = float(w @ moment) * s + np.outer(moment, moment)
-        total += linear_attention_test_error(s, moment, fourth, best_linear_error=0.0, **lengths)
+        total += error_on_new_tasks(s, moment, fourth, best_linear_error=0.0, **lengths)
     return total
 
 

@@ -15,10 +15,10 @@ from attractor.prompts.regression.risks.infinite_prompts import (
     TokenForms,
     limit_residual,
 )
-from attractor.prompts.regression.task import RegressionTask, check_covariance
+from attractor.prompts.regression.task import RegressionTask
 from attractor.support.checks import as_number, check_count, check_kinds, check_number, shown
 from attractor.support.errors import InvalidInputError
-from attractor.support.precision import as_arrays, as_integers
+from attractor.support.precision import as_integers
 from attractor.support.randomness import check_seed
 
 
@@ -107,64 +107,12 @@ def linear_attention_optimum(task: RegressionTask, length: float) -> LinearOptim
     return LinearOptimum(product, risk)
 
 
-def linear_attention_test_error(
-    covariance: Float[np.ndarray, "d d"],
-    label_moment: Float[np.ndarray, "d"],
-    product_covariance: Float[np.ndarray, "d d"],
-    *,
-    best_linear_error: float,
-    trained_length: float,
-    length: float,
-) -> float:
-    """Mean squared error of trained linear attention on prompts of one law of ``(x, y)``.
-
-    The head was trained without noise on prompts of ``trained_length`` tokens with this covariance
-    of inputs; the law of labels is any. With ``Gam = (1 + 1/N) S + tr(S)/N I`` and
-    ``a = S^{-1} E[y x]`` it is ``best_linear_error + (1/L) tr(Cov(y x) Gam^-2 S) +
-    (1/N^2) |(S + tr(S) I) a|^2`` in the metric ``Gam^-2 S``.
-
-    Args:
-        covariance: Covariance ``S`` of the inputs, whose mean is zero, of prompt and query.
-        label_moment: ``E[y x]``.
-        product_covariance: Covariance of the vector ``y x``.
-        best_linear_error: Mean squared error of the best linear predictor.
-        trained_length: Length ``N`` of the prompts trained on; may be ``math.inf``.
-        length: Length ``L`` of the prompts predicted from.
-
-    Raises:
-        InvalidInputError: If a length is not positive.
-
-    Source:
-        Zhang, Frei, Bartlett, "Trained Transformers Learn Linear Models In-Context" (JMLR 25,
-        2024), the error of the trained layer on a new task.
-    """
-    best_linear_error = check_number("best_linear_error", best_linear_error, least=0.0, example=0.1)
-    s, label_moment, product_covariance = as_arrays(
-        covariance=(covariance, "d d"),
-        label_moment=(label_moment, "d"),
-        product_covariance=(product_covariance, "d d"),
-    )
-    check_length(trained_length, "trained_length")
-    check_length(length)
-    s = check_covariance("covariance", s)
-    if not np.linalg.eigvalsh(s)[0] > len(s) * np.finfo(np.float64).eps * np.abs(s).max():
-        raise InvalidInputError(
-            "covariance", "it is not positive definite", "Leave out inputs that others determine"
-        )
-    spread = s + np.trace(s) * np.eye(len(s))
-    inverse = np.linalg.inv(s + spread / trained_length)
-    a = np.linalg.solve(s, label_moment)
-    bias = inverse @ spread @ a / trained_length
-    sampling = np.trace(product_covariance @ inverse @ s @ inverse) / length
-    return float(best_linear_error + sampling + bias @ s @ bias)
-
-
-def check_length(length: float, argument: str = "length") -> None:
+def check_length(length: float) -> None:
     """Refuses a length that is neither a number of tokens, up to 1e60, nor infinity."""
     number = as_number(length)
     if not (1 <= number <= LARGEST_LENGTH or number == math.inf):
         raise InvalidInputError(
-            argument,
+            "length",
             f"it is {shown(length)}",
             f"Give the number of tokens of a prompt, from 1 to {LARGEST_LENGTH:g}, or math.inf",
         )
