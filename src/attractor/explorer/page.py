@@ -11,8 +11,8 @@ from importlib import resources
 from typing import Any
 
 from attractor.explorer.state import check_state
+from attractor.results.visible import visible
 from attractor.support.checks import naming
-from attractor.support.visible import visible
 
 TITLE = "Drag a token, watch the attractor move"
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from attractor.geometry import get_geometry
+from attractor.results.visible import UNSEEN
 from attractor.support.checks import as_number, check_count, check_number, is_whole, shown, suggest
 from attractor.support.errors import InvalidInputError
-from attractor.support.visible import UNSEEN
 
 SCHEMA: dict[str, Any] = json.loads(
     resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")
