@@ -85,6 +85,7 @@ def test_attractor_itself_loads_nothing(code):
         "attractor.version",
         "attractor.support",
         "attractor.support.first_use",
+        "attractor.support.lazy_names",
         "attractor.support.settings",
     }
     assert not loaded & {"numpy", *SLOW}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attractor
-from attractor.support.first_use import module_of
+from attractor.support.lazy_names import module_of
 
 WITHOUT_PAGES = ("attractor.cli", "attractor.support.containers")
 """Packages that no user imports: the commands have pages of their own."""

@@ -16,8 +16,12 @@ the two::
 from __future__ import annotations
 
 import importlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attractor.support.lazy_names import module_of
+from attractor.support.settings import public_in_own_settings
 from attractor.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -60,8 +64,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or name not in _module_of():
         words = f"module 'attractor' has no attribute {name!r}{_elsewhere(name)}"
         raise AttributeError(words, name=name)
-    from attractor.support.settings import public_in_own_settings
-
     value = public_in_own_settings(getattr(importlib.import_module(_module_of()[name]), name))
     globals()[name] = value
     return value
@@ -76,9 +78,6 @@ def _elsewhere(name: str) -> str:
     """In which packages a name is that is looked for here, in words; empty where in none."""
     if name.startswith("__"):  # what inspecting tools ask of every module: no file need be read
         return ""
-    import re
-    from pathlib import Path
-
     exported = re.compile(rf'\b{name} as {name}\b|^    "{name}",$', re.MULTILINE)
     packages = [Path(__file__).parent / one / "__init__.py" for one in _SUBMODULES]
     found = [
@@ -91,6 +90,4 @@ def _elsewhere(name: str) -> str:
 
 def _module_of() -> dict[str, str]:
     """The module that each public name comes from, as the imports of ``public.py`` say it."""
-    from attractor.support.first_use import module_of
-
     return module_of("attractor", "public.py")

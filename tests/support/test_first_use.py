@@ -11,8 +11,8 @@ import pytest
 PACKAGES = [
     f"attractor.{name}"
     for name in (
-        "analysis", "corpora", "corpora.linear", "corpora.mechanics", "files", "heads", "maps",
-        "maps.sweeps", "margin", "papers", "plots", "plots.plane", "prompts",
+        "analysis", "attention", "corpora", "corpora.linear", "corpora.mechanics", "files", "heads",
+        "maps", "maps.sweeps", "margin", "papers", "plots", "plots.plane", "prompts",
         "prompts.finite_length", "prompts.length", "prompts.measures", "prompts.regression",
         "report", "results", "training", "training.flow", "training.paths",
     )
@@ -66,7 +66,7 @@ at.solve(at.MarginProblem([[1.0, 2.0]], [[3.0, -1.0]]), at.Lp(3))
 def test_modules_are_imported_while_work_goes_on():
     code = """
 import sys, threading
-from attractor.support.first_use import import_meanwhile
+from attractor.support.loaded import import_meanwhile
 import_meanwhile("no_such_library", "colorsys")
 for thread in threading.enumerate():
     thread is threading.main_thread() or thread.join()

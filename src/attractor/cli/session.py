@@ -19,6 +19,7 @@ from rich.text import Text
 
 from attractor.cli import answer, interruption, streams
 from attractor.cli.application import called
+from attractor.results.visible import visible
 from attractor.support.errors import (
     AttractorError,
     AttractorWarning,
@@ -27,7 +28,6 @@ from attractor.support.errors import (
 )
 from attractor.support.machine import use_compilation_cache
 from attractor.support.progress import time_in_words
-from attractor.support.visible import visible
 
 if TYPE_CHECKING:
     from attractor.results import Printed

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from attractor.explorer import answers
 from attractor.explorer.answers import report_on
 from attractor.explorer.state import PARAMETERIZATIONS, State, check_state
+from attractor.results.visible import visible
 from attractor.support.checks import check_count, check_path, check_text, naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import OutputFile, check_paths, write_file
-from attractor.support.visible import visible
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead, Parameterization

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from attractor.geometry import get_geometry
+from attractor.results.visible import UNSEEN
 from attractor.support.checks import (
     as_number,
     check_choice,
@@ -29,7 +30,6 @@ from attractor.support.checks import (
     suggest,
 )
 from attractor.support.errors import InvalidInputError
-from attractor.support.visible import UNSEEN
 
 SCHEMA: dict[str, Any] = json.loads(
     resources.files("attractor.explorer").joinpath("schema.json").read_text("utf-8")

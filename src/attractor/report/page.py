@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from attractor.results.visible import visible
 from attractor.support.storage.markers import made_by
-from attractor.support.visible import visible
 
 _LARGER = 1.4
 """A figure of a page's width is as wide as the column, and narrower ones have text as large."""

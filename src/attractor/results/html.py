@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attractor.support.visible import visible
+from attractor.results.visible import visible
 
 _SPACES = re.compile(r"(?<=\S) {2,}(?=\S)")
 """What aligns columns of text within a value."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +42,21 @@ def let_in(library: str) -> None:
     """
     if sys.modules.get(library, sys) is None:
         del sys.modules[library]
+
+
+def import_meanwhile(*modules: str) -> None:
+    """Imports modules of other libraries in a thread, while compiled programs run or are compiled.
+
+    Modules of one package that import one another must not be imported by two threads at once, so
+    none of ours may be among them. One that fails does so again where it is used.
+    """
+
+    def load() -> None:
+        for module in modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
+
+    threading.Thread(target=load, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from attractor.heads import Captured, CapturedLayer, CaptureStatus, Projections, load_captured
 from attractor.heads.captured.captured_file import writing_captured
-from attractor.support.containers import netcdf
+from attractor.support.containers import netcdf_contents as netcdf
 from attractor.support.errors import AttractorError, FileFormatError, InvalidInputError, WriteError
 
 ARRAYS = ("queries", "keys", "allowed", "attention", "values", "self_check")

@@ -33,7 +33,7 @@ from attractor.geometry import Frobenius
 from attractor.report.summary import infeasible_count, report_summary
 from attractor.report.words import prediction_sentences
 from attractor.support.errors import InvalidInputError
-from attractor.support.first_use import import_meanwhile
+from attractor.support.loaded import import_meanwhile
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
 from attractor.training import train

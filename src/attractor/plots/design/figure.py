@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator
 
 from attractor.plots.design.description import description
 from attractor.results.html import picture
-from attractor.support.visible import visible
+from attractor.results.visible import visible
 
 _SHARPNESS = 2
 """Pixels of a picture, either way, for each one that a notebook shows."""

@@ -13,8 +13,8 @@ from attractor.explorer.explorer import page_of
 from attractor.plots.design.look import panels_on_page, save_figure
 from attractor.report.page import Section, Table, render_page
 from attractor.results.html import in_notebook, paragraph
+from attractor.results.visible import visible
 from attractor.support.errors import InvalidInputError
-from attractor.support.visible import visible
 
 STEERING = "a\x1b[31mb\u202ec\x00\u2067d\x9be"
 WRITTEN = "a\\x1b[31mb\\u202ec\\x00\\u2067d\\x9be"
