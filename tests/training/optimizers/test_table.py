@@ -147,7 +147,7 @@ def test_an_optimizer_of_ones_own_is_a_row(monkeypatch):
         spelling_of(run.optimizer_name, run.settings["optimizer"]), twice=True
     ) is clipped_descent(0.1, twice=True)
     for bad, says in (
-        ("learning_rate=0", "positive"),
+        ("bound=high", "'high' is not"),
         ("twice=2", "twice: 2 is"),
         ("bond=1", "bound"),
     ):

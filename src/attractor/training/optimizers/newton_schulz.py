@@ -172,7 +172,7 @@ def polar_factor(
 
     Args:
         method: ``"exact"`` or ``"newton-schulz"``.
-        coefficients: Those of the iteration, as ``check_coefficients`` returns them.
+        coefficients: Those of the iteration, as ``newton_schulz_values`` takes them.
         iterations: How many, or None.
         argument: What the caller calls their number.
 
@@ -180,10 +180,10 @@ def polar_factor(
         InvalidInputError: If an argument is out of its range, or coefficients or iterations are
             given to the exact method.
     """
+    named = check_coefficients("coefficients", coefficients)
     if check_choice("method", method, ("exact", "newton-schulz")) == "newton-schulz":
-        triples = _triples(coefficients, iterations, argument)
-        return PolarFactor(triples, coefficients)
-    given = {argument: iterations is not None, "coefficients": coefficients != _DEFAULT}
+        return PolarFactor(_triples(named, iterations, argument), named)
+    given = {argument: iterations is not None, "coefficients": named != _DEFAULT}
     if any(given.values()):
         raise InvalidInputError(
             next(name for name, one in given.items() if one),

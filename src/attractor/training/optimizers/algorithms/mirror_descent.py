@@ -50,8 +50,8 @@ _CHECKS = {"p": _check_exponents, **dict.fromkeys(_PLAIN, check_not_traced)}
     "mirror descent",
     "md",
     hyperparameters=("learning_rate", "eps", "momentum", "dual_weight_decay", "weight_decay"),
-    eps=check_not_traced,
     **_CHECKS,
+    eps=check_not_traced,
 )
 def mirror_descent(
     learning_rate: Numbers,
