@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attractor import corpora
 from attractor.cli.answer import failure
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import ExitCode, Session, session
 from attractor.cli.texts import layout_block
 from attractor.corpora.corpus import MOST_TRAINED
+from attractor.corpora.embeddings import VocabularyEmbeddings, parse_embedding
 from attractor.corpora.files.corpus import CORPUS_LAYOUT, CorpusCase
+from attractor.results import plain_table
+from attractor.results.paper import MECHANICS, NEXT_TOKEN
 from attractor.support.errors import InvalidInputError
+from attractor.support.progress import progress_bar
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
 
@@ -83,12 +88,9 @@ def corpus(
                 f"Give --vocabulary {MOST_TRAINED - 1}, or leave out --train",
             )
 
-        from attractor.corpora import load_corpus
-        from attractor.corpora.embeddings import parse_embedding
-
         if embedding is not None:
             parse_embedding(embedding)
-        loaded = load_corpus(file, context_length=context, vocabulary=vocabulary)
+        loaded = corpora.load_corpus(file, context_length=context, vocabulary=vocabulary)
         whole = loaded.corpus
         if train and whole.vocabulary_size > MOST_TRAINED:
             current.complain(
@@ -99,16 +101,13 @@ def corpus(
             )
 
         from attractor.cli.provenance import report_provenance
-        from attractor.corpora import corpus_structure, realizable_part
         from attractor.corpora.linear_view import linear_view
         from attractor.corpora.page import CorpusReport, write_corpus_report
         from attractor.corpora.parts import conflicting_part
-        from attractor.results.paper import MECHANICS, NEXT_TOKEN
-        from attractor.support.progress import progress_bar
 
         with progress_bar("looking at", 4, enabled=current.progress) as advance:
             advance.note("the structure")
-            structure = corpus_structure(whole)
+            structure = corpora.corpus_structure(whole)
             report = CorpusReport(structure, _embeddings(loaded, embedding, seed))
             report.notices += loaded.notices
             if not structure.realizable:
@@ -119,7 +118,7 @@ def corpus(
                 advance(1)
                 advance.note("a realizable part")
                 with _refused(report.notices, "No realizable part was looked for"):
-                    report.part = realizable_part(_small_enough(whole))
+                    report.part = corpora.realizable_part(_small_enough(whole))
                 advance(1)
             if len(whole.positions) <= LARGEST:
                 advance.note("contexts")
@@ -160,7 +159,6 @@ def corpus(
 def _say(current: Session, report: CorpusReport) -> None:
     """Prints what was found: a short table, and where training went."""
     from attractor.corpora.page_words import training_sentences
-    from attractor.results import plain_table
 
     table = plain_table(show_header=False, collapse_padding=False)
     table.add_column(no_wrap=True)
@@ -195,8 +193,6 @@ def _next(current: Session, report: CorpusReport, train: bool, steps: int) -> No
 
 def _embeddings(loaded: CorpusCase, name: str | None, seed: int) -> VocabularyEmbeddings:
     """The embeddings requested; else those of the file; else the unit vectors."""
-    from attractor.corpora.embeddings import VocabularyEmbeddings
-
     names = loaded.corpus.vocabulary
     if name is None and loaded.embeddings is not None:
         return VocabularyEmbeddings("those of the file", names, loaded.embeddings)

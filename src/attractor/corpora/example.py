@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor import corpora
 from attractor.cli.example_files import Folder, destination, quoted
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
@@ -52,9 +53,7 @@ def corpus(
             else [sentence.split() for sentence in SENTENCES]
         )
         if file.suffix in ARRAY_SUFFIXES:
-            from attractor.corpora import Corpus, save_corpus
-
-            save_corpus(file, Corpus.from_sentences(sentences))
+            corpora.save_corpus(file, corpora.Corpus.from_sentences(sentences))
         else:
             text = "".join(f"{' '.join(sentence)}\n" for sentence in sentences)
             write_file(file, text)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from attractor.corpora import CorpusStructure, PartialOrders, QueryGraphs, plots
+from attractor.corpora import CorpusStructure, PartialOrders, QueryGraphs, corpus_structure, plots
 from attractor.corpora.embeddings import VocabularyEmbeddings
 from attractor.corpora.linear_view import LinearView
 from attractor.corpora.page_words import (
@@ -318,7 +318,6 @@ def _conflicting(report: CorpusReport, folder: ReportFolder) -> list[Section]:
 
 
 def _part(report: CorpusReport, folder: ReportFolder) -> list[Section]:
-    from attractor.corpora import corpus_structure
 
     if report.part is None:
         return []

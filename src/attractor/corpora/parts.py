@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from attractor.corpora.corpus import Corpus, frequent_tokens
 from attractor.corpora.samples import MOST_ENTRIES, frequent_samples, samples_alone
@@ -296,7 +297,6 @@ def _best_collocation(corpus: Corpus) -> Collocation:
             f"{len(tokens):,} tokens stand alone, with {len(labels):,} labels",
             "Give a smaller vocabulary",
         )
-    from scipy.optimize import linear_sum_assignment
 
     gain = np.zeros((len(tokens), len(labels)))
     gain[row, column] = _explained(corpus, pairs)

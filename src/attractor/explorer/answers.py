@@ -10,6 +10,7 @@ import numpy as np
 
 from attractor.analysis.predictions.prediction import predicted_problem
 from attractor.analysis.predictions.trained import what_was_trained, with_instances
+from attractor.attention import LinearHead, get_parameterization
 from attractor.explorer.state import PARAMETERIZATIONS, State
 from attractor.geometry import Geometry, get_geometry
 from attractor.margin import Solution
@@ -22,6 +23,7 @@ from attractor.support.errors import (
     TiedTokensWarning,
 )
 from attractor.tokens import Tokens
+from attractor.training import get_optimizer, train
 
 if TYPE_CHECKING:
     from attractor.attention import LinearHead, Parameterization
@@ -62,16 +64,12 @@ def trains_head(state: State) -> bool:
 
 def head_of(state: State) -> LinearHead:
     """The head: the number one, as values are scores; where it is trained, where it starts."""
-    from attractor.attention import LinearHead
-
     start = np.array(state["start"])
     return LinearHead(start[len(start) // 2 :] if trains_head(state) else np.ones(1))
 
 
 def layer_of(state: State) -> Parameterization:
     """What is trained."""
-    from attractor.attention import get_parameterization
-
     return get_parameterization(PARAMETERIZATIONS[state["parameterization"]])
 
 
@@ -87,8 +85,6 @@ def initial_of(state: State) -> Any:
 
 def optimizer_of(training: dict[str, Any]) -> Optimizer:
     """The optimizer of one training."""
-    from attractor.training import get_optimizer
-
     name = training["optimizer"]
     taken = _SETTINGS.get(name, ("weight_decay",))
     settings = {setting: training[setting] for setting in taken if setting in training}
@@ -153,8 +149,6 @@ def solution_of(state: State) -> Solution:
 
 def _selection_of_trained_head(state: State) -> Selection:
     """The tokens of the highest score at the end: where a head is trained, it goes there first."""
-    from attractor.attention import LinearHead
-
     weight = trained(state, record=[state["steps"]]).data["head_weight"].values[0, 0, -1]
     return optimal_tokens(tokens_of(state), LinearHead(weight))
 
@@ -176,8 +170,6 @@ def trained(state: State, number: int = 0, record: Any = None) -> Trajectory:
         number: Which of its trainings.
         record: Steps to record, as ``train`` takes them.
     """
-    from attractor.training import train
-
     training = state["trainings"][number]
     own = training.get("parameterization", state["parameterization"])
     initial = initial_of(state)

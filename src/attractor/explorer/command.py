@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor import explorer
 from attractor.cli.command import Command
 from attractor.cli.options import (
     Json,
@@ -18,6 +19,7 @@ from attractor.cli.options import (
 )
 from attractor.cli.session import session
 from attractor.cli.texts import about_tokens
+from attractor.explorer.state import scene_named
 from attractor.files.token_file import LoadedTokens
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFile, check_paths, existing_file, write_file
@@ -94,18 +96,15 @@ def explore(
         from attractor.explorer.explorer import page_of
 
         if scene is not None:
-            from attractor.explorer.state import scene_named
-
             state = scene_named(scene)
         else:
             from attractor.cli.inputs import need_head, one_data_set, read_tokens, select
             from attractor.cli.plans import plan
-            from attractor.explorer import state_of
 
             loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)
             plans = [plan(loaded, optimizer=one, lr=lr) for one in optimizer or [None]]
             named = selection is not None or loaded.selection is not None
-            state = state_of(
+            state = explorer.state_of(
                 loaded.tokens,
                 need_head(loaded, file),
                 [one.optimizer for one in plans],

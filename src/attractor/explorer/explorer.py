@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attractor.explorer import answers
 from attractor.explorer.answers import report_on
+from attractor.explorer.building import state_of
 from attractor.explorer.state import PARAMETERIZATIONS, State, check_state
 from attractor.results.visible import visible
 from attractor.support.checks import check_count, check_path, check_text, naming
@@ -351,8 +352,6 @@ def explore(
     """
     given = locals()
 
-    from attractor.explorer.building import state_of
-
     own = widget_class()
     return own(state_of(**given))
 
@@ -404,7 +403,5 @@ def explorer_page(
         True
     """
     given = locals()
-
-    from attractor.explorer.building import state_of
 
     return page_of(state_of(**given))

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attractor import heads as room
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import LONG, session
 from attractor.files.netcdf_kinds import CAPTURED, refuse_other_kinds
+from attractor.heads.captured.rows import LEAST_DOCUMENTS
 from attractor.heads.inputs import ModelShape, check_documents, read_documents
+from attractor.heads.statistics.multiple import check_draws, fewest_draws
+from attractor.results.paper import TRANSFORMERS_AS_SVMS
 from attractor.support.checks import naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFolder, check_paths, kept_beside
@@ -141,14 +145,10 @@ def audit(
         shape = ModelShape(None, None) if captured_before else ModelShape.of(model)
         shape.check(wanted_layers, wanted_heads)
 
-        from attractor.heads.statistics.multiple import check_draws
-
         check_draws(draws, alpha)
 
-        from attractor.heads import audit_checkpoints, audit_heads, load_captured
         from attractor.heads.audit.summary import summary
         from attractor.heads.audit.words import control_sentence, sentences
-        from attractor.heads.captured.rows import LEAST_DOCUMENTS
 
         with contextlib.ExitStack() as kept:
             files = [*(checkpoints or ()), model]
@@ -193,11 +193,11 @@ def audit(
                         seed=seed,
                         progress=current.progress,
                     )
-            captures = [load_captured(file) for file in files]
+            captures = [room.load_captured(file) for file in files]
             captured = captures[-1]
             moved = None
             if checkpoints:
-                moved = audit_checkpoints(
+                moved = room.audit_checkpoints(
                     captures,
                     draws=draws,
                     alpha=alpha,
@@ -211,7 +211,7 @@ def audit(
             margins = (
                 {"training_texts": True, "norms": tuple(norm or NORMS)} if training_texts else {}
             )
-            found = audit_heads(
+            found = room.audit_heads(
                 captured,
                 draws=draws,
                 alpha=alpha,
@@ -406,15 +406,12 @@ def _capture(file: Path, model: Path, texts: list[str], asked: str, **options: A
 
 def _control(captured: Captured, alpha: float, seed: int, progress: bool) -> xr.Dataset:
     """Heads of known place, in a model of transformers where there is one, else as arrays."""
-    from attractor.heads import ControlSizes, positive_control
-    from attractor.heads.statistics.multiple import fewest_draws
-
     load = None
     if all(map(importlib.util.find_spec, ("torch", "transformers"))):
         from attractor.heads.capture._capture_heads import captured_in_bert as load
-    return positive_control(
-        ControlSizes.of(captured), draws=fewest_draws(alpha), alpha=alpha, load=load, seed=seed,
-        progress=progress,
+    return room.positive_control(
+        room.ControlSizes.of(captured), draws=fewest_draws(alpha), alpha=alpha, load=load,
+        seed=seed, progress=progress,
     )  # fmt: skip
 
 
@@ -435,7 +432,6 @@ def _source(
 def _provenance(
     arguments: dict[str, Any], files: Sequence[Path], captured: Captured, seed: int
 ) -> Any:
-    from attractor.results.paper import TRANSFORMERS_AS_SVMS
     from attractor.results.provenance import Provenance
 
     digests = []

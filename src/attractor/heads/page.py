@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Int
 
 from attractor.heads import plots
@@ -88,8 +89,6 @@ def attention_examples(
         ``example``: ``layer``, ``head``, ``document``, ``position`` of the query, ``selected``
         (-1 for none) and ``selected_probability``.
     """
-    import xarray as xr
-
     layers = {layer: captured.layer(layer) for layer in sorted({layer for layer, _ in chosen})}
     first = next(iter(layers.values()))
     shown = _shown(captured, first.allowed.sum(1), queries)

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from attractor.margin.certificates.certificate import proven_margins
@@ -129,8 +130,6 @@ class RowConcentration(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays; axes of rows are ``row``, or ``row_0``, ``row_1``, ..."""
-        import xarray as xr
-
         axes = self.rate.ndim
         names = ("row",) if axes == 1 else tuple(f"row_{axis}" for axis in range(axes))
         fields = (field.name for field in dataclasses.fields(self))
@@ -318,8 +317,6 @@ class CertifiedConcentration(Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays."""
-        import xarray as xr
-
         rows = ("sequence", "query")
         data = {"norm": ((), self.norm), "gaps": ((*rows, "token"), self.gaps)}
         return xr.Dataset(data | {

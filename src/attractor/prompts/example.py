@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from attractor import prompts
 from attractor.cli.example_files import ArrayPath, Folder, destination, quoted
 from attractor.cli.options import Json, Quiet, Seed
 from attractor.cli.session import session
 from attractor.cli.texts import layout_lines
+from attractor.prompts import measures
 from attractor.prompts.files.head import HEAD_LAYOUT
 from attractor.support.checks import check_choice, check_count
 from attractor.support.errors import InvalidInputError
 from attractor.support.randomness import generator
 
 if TYPE_CHECKING:
-    from attractor.prompts.head import AttentionHead
     from attractor.prompts.measures.contract import Measure
 
 
@@ -37,7 +38,7 @@ def random_head(
     law: str = "gaussian",
     queries: int = 300,
     seed: int,
-) -> tuple[AttentionHead, Measure, Measure]:
+) -> tuple[prompts.AttentionHead, Measure, Measure]:
     """Draws key, query and value matrices of a head, and the laws of its tokens and queries.
 
     Key and query matrices have 4 rows of normal entries, and are scaled so that scores over tokens
@@ -60,9 +61,6 @@ def random_head(
     Raises:
         InvalidInputError: If a count is too small, or the law is none of these.
     """
-    from attractor.prompts.head import AttentionHead
-    from attractor.prompts.measures import Empirical, Gaussian, Sphere
-
     check_choice("law", law, LAWS)
     if samples is not None and law != "gaussian":
         raise InvalidInputError(
@@ -74,38 +72,34 @@ def random_head(
     random = generator(seed, purpose="random attention head")
     keys, own_queries = random.normal(size=(2, _HEAD, dimension))
     values = random.normal(size=(_VALUE, dimension)) / np.sqrt(dimension)
-    standard = Gaussian.isotropic(dimension)
+    standard = measures.Gaussian.isotropic(dimension)
     if samples is None:
         tokens, query_law = _law(law, dimension, random), standard
     else:
-        sphere = Sphere(dimension, np.sqrt(dimension))
-        tokens = Empirical(sphere.sample(samples, seed=seed))
-        query_law = Empirical(standard.sample(queries, seed=seed))
+        sphere = measures.Sphere(dimension, np.sqrt(dimension))
+        tokens = measures.Empirical(sphere.sample(samples, seed=seed))
+        query_law = measures.Empirical(standard.sample(queries, seed=seed))
     scores = keys.T @ own_queries
     scale = _SPREAD / np.sqrt(np.trace(scores.T @ np.asarray(tokens.covariance) @ scores))
-    return AttentionHead(scale * scores, values), tokens, query_law
+    return prompts.AttentionHead(scale * scores, values), tokens, query_law
 
 
 def _law(name: str, d: int, random: np.random.Generator) -> Measure:
-    from attractor.prompts.measures import (
-        Empirical,
-        Gaussian,
-        Mixture,
-        Product,
-        Rademacher,
-        Uniform,
-    )
 
     if name == "gaussian":
-        return Gaussian(*_moments(d, 2.0, random))
+        return measures.Gaussian(*_moments(d, 2.0, random))
     if name == "mixture":
-        parts = [Gaussian(*_moments(d, 0.5, random)) for _ in range(_COMPONENTS)]
-        return Mixture(random.dirichlet(np.full(_COMPONENTS, 5.0)), parts)
+        parts = [measures.Gaussian(*_moments(d, 0.5, random)) for _ in range(_COMPONENTS)]
+        return measures.Mixture(random.dirichlet(np.full(_COMPONENTS, 5.0)), parts)
     if name == "empirical":
         weights = random.dirichlet(np.ones(_KINDS))
-        return Empirical(random.normal(size=(_KINDS, d)), weights).with_noise(_NOISE)
-    kinds = (lambda: Gaussian.isotropic(1), lambda: Uniform(np.sqrt(3), 1), lambda: Rademacher(1))
-    coordinates = Product([kinds[place % len(kinds)]() for place in range(d)])
+        return measures.Empirical(random.normal(size=(_KINDS, d)), weights).with_noise(_NOISE)
+    kinds = (
+        lambda: measures.Gaussian.isotropic(1),
+        lambda: measures.Uniform(np.sqrt(3), 1),
+        lambda: measures.Rademacher(1),
+    )
+    coordinates = measures.Product([kinds[place % len(kinds)]() for place in range(d)])
     return coordinates.pushforward(np.eye(d), random.normal(size=d))
 
 
@@ -136,11 +130,9 @@ def head(
     with session("example head", as_json=as_json, quiet=quiet) as current:
         file = destination(path, out)
 
-        from attractor.prompts import load_head, save_head
-
         count = SAMPLED_TOKENS if samples else None
-        save_head(file, *random_head(samples=count, law=law, seed=seed))
-        loaded = load_head(file)
+        prompts.save_head(file, *random_head(samples=count, law=law, seed=seed))
+        loaded = prompts.load_head(file)
         current.result(file=str(file.absolute()), seed=seed)
         current.say(f"Wrote {file.absolute()}", f"It holds {loaded.size_in_words}:")
         entries = loaded.to_arrays()[0]

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attractor.corpora.corpus import with_context_length
+from attractor import corpora
+from attractor.corpora.corpus import with_context_length, with_frequent_tokens
+from attractor.corpora.embeddings import check_embeddings
+from attractor.corpora.samples import distinct_samples
 from attractor.files.contents import (
     ARRAY_SUFFIXES,
     ArrayFile,
@@ -98,8 +101,6 @@ class CorpusCase(ArrayFile, DataSet):
         cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
     ) -> CorpusCase:
         """Puts together what lies in a corpus file; see ``ArrayFile``."""
-        from attractor.corpora import Corpus
-
         _check_names(arrays, name)
         rows, kept = _rows(arrays)
         lengths = kept.sum(1)
@@ -123,7 +124,7 @@ class CorpusCase(ArrayFile, DataSet):
                     f"Give one for each row: {sampled.shape}",
                 )
             counts = counts[sampled]
-        corpus = Corpus(
+        corpus = corpora.Corpus(
             rows[sampled][kept[sampled]],
             np.cumsum([0, *lengths[sampled]]),
             names if names is not None else None if embeddings is None else len(embeddings),
@@ -146,8 +147,6 @@ class CorpusCase(ArrayFile, DataSet):
             InvalidInputError: If training starts elsewhere than at zero: a corpus file cannot say
                 so; or the longest sentence is too long for a rectangular array.
         """
-        from attractor.corpora.embeddings import check_embeddings
-
         if any(self.initial_scales):
             raise InvalidInputError(
                 "initial_scales",
@@ -171,8 +170,6 @@ class CorpusCase(ArrayFile, DataSet):
         Args:
             most: How many of the most frequent tokens keep their names; None for all.
         """
-        from attractor.corpora.corpus import with_frequent_tokens
-
         old, embeddings = self.corpus, self.embeddings
         corpus, kept = with_frequent_tokens(old, most)
         if corpus.vocabulary_size == len(kept):
@@ -243,22 +240,16 @@ class CorpusCase(ArrayFile, DataSet):
     @cached_property
     def structure(self) -> CorpusStructure:
         """Collocation, orders, and what the theory assumes."""
-        from attractor.corpora import corpus_structure
-
-        return corpus_structure(self.corpus)
+        return corpora.corpus_structure(self.corpus)
 
     @cached_property
     def samples(self) -> Samples:
         """The distinct samples."""
-        from attractor.corpora.samples import distinct_samples
-
         return distinct_samples(self.corpus)
 
     @cached_property
     def table(self) -> Float[np.ndarray, "V d"]:
         """The vector of every token."""
-        from attractor.corpora.embeddings import check_embeddings
-
         return check_embeddings(self.embeddings, self.corpus.vocabulary_size)
 
 
@@ -276,9 +267,7 @@ def save_corpus(
         InvalidInputError: If the name ends in anything else, the embeddings do not fit, or the
             longest sentence is too long for a rectangular array; nothing is written then.
     """
-    from attractor.corpora import Corpus
-
-    check_kinds(corpus=(corpus, Corpus))
+    check_kinds(corpus=(corpus, corpora.Corpus))
     CorpusCase(corpus, embeddings).save(path)
 
 
@@ -452,10 +441,9 @@ def _with(case: CorpusCase, tokens: np.ndarray, *, counts: bool = True) -> Corpu
     lengths = np.bincount(corpus.sentence_of[tokens >= 0], minlength=corpus.sentences)
     kept = (tokens >= 0) & (lengths > 1)[corpus.sentence_of]
     words, numbers = np.unique(tokens[kept], return_inverse=True)
-    from attractor.corpora import Corpus
 
     try:
-        smaller = Corpus(
+        smaller = corpora.Corpus(
             numbers,
             np.cumsum([0, *lengths[lengths > 1]]),
             [corpus.vocabulary[word] for word in words],

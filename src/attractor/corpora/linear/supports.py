@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
+from scipy.optimize import linprog
 
 from attractor.corpora.linear.contexts import EmbeddedContexts
 from attractor.support.blas import single_blas_thread
@@ -262,7 +263,6 @@ def _separability_of_one(contexts: EmbeddedContexts) -> tuple[np.ndarray, ...]:
     if not len(outer[0]):
         zero = np.zeros((V, contexts.dimension))
         return np.array(True), np.array(False), zero, nothing, nothing, np.array(np.inf)
-    from scipy.optimize import linprog
 
     equal = _differences(coordinates, best, inner, V, 0.0)
     above = _differences(coordinates, best, outer, V, -1.0)

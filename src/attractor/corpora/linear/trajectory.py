@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float, Int, Real
 
 from attractor.corpora.linear.contexts import EmbeddedContexts
@@ -275,8 +276,6 @@ def measure_linear(
     Source: *Implicit Optimization Bias of Next-token Prediction in Linear Models* (arXiv
     2402.18551), gradient descent.
     """
-    import xarray as xr
-
     check_kinds(trajectory=(trajectory, LinearTrajectory))
     contexts = trajectory.contexts
     whole = contexts.batched()

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 
@@ -411,8 +412,6 @@ def measure_limits(
     Raises:
         InvalidInputError: If there are not as many limits as instances.
     """
-    import xarray as xr
-
     check_kinds(trajectory=(trajectory, Trajectory))
     kept = trajectory.data["W"]
     axis = trajectory.axis

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from attractor.attention import VocabularyHead
@@ -73,8 +74,6 @@ class TwoStageTrajectory(Printed):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything to one NetCDF file, which appears whole or not at all."""
-        import xarray as xr
-
         shared = {"embeddings": np.asarray(self.embeddings)}
         parts = {"feed_forward": self.feed_forward.stored(), "attention": self.attention.stored()}
         vocabularies = json.dumps([corpus.vocabulary for corpus in self.corpora])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 from scipy.special import log_softmax, logsumexp
 
@@ -94,8 +95,6 @@ def measure_two_stages(
         ``solution_norm``, ``feed_forward_solution_norm``. Losses are NaN where a label of the
         corpus is not explained.
     """
-    import xarray as xr
-
     check_kinds(run=(run, TwoStageTrajectory))
     feed_forward = _solutions("feed_forward", feed_forward, run) or feed_forward_solutions(run)
     attention = _solutions("attention", attention, run) or attention_solutions(run)

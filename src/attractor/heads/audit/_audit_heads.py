@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from attractor.heads.audit.finished_heads import Found, finished_heads, labeled
@@ -420,8 +421,6 @@ def _assembled(
     question: MarginQuestion | None,
 ) -> xr.Dataset:
     """The variables of all heads as labeled arrays, with what is tested for all together."""
-    import xarray as xr
-
     layers = sorted({layer for layer, _ in found})
     heads = sorted({head for _, head in found})
     by_place = {(layers.index(n), heads.index(m)): one for (n, m), one in found.items()}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float, Int
 
 from attractor.attention import KeyQuery, LinearHead
@@ -142,8 +143,6 @@ def positive_control(
     Raises:
         InvalidInputError: If an argument is of the wrong kind, or draws are too few for the level.
     """
-    import xarray as xr
-
     check_kind("sizes", sizes, ControlSizes, "Give ControlSizes(width, tokens, sequences)")
     draws, alpha = check_draws(draws, alpha)
     seed = check_seed("seed", seed)

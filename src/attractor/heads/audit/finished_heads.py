@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from attractor.files import data_hash
 from attractor.heads.captured.captured import Captured, CapturedLayer
@@ -65,7 +66,6 @@ class FinishedHeads:
         """
         if self.folder is None:
             return
-        import xarray as xr
 
         words = {name: value for name, value in answer.items() if isinstance(value, str)}
         arrays = {name: np.asarray(answer[name]) for name in answer if name not in words}

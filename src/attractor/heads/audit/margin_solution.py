@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, lsmr
 
 from attractor.heads.audit.result import Margin
 from attractor.heads.captured.captured import CapturedLayer
@@ -245,8 +247,6 @@ def _logistic(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> list[Float[np.ndar
     They minimize ``mean_i CE(softmax_t(x_it^T M z_i), y_i) + weight / 2 ||M||_F^2``, with keys and
     queries scaled to entries of unit mean square.
     """
-    from scipy.optimize import minimize
-
     mask, queries = tokens.mask[:, 0], tokens.queries[:, 0]
     keys = np.where(mask[..., None], tokens.keys, 0.0)
     keys = keys / _root_mean_square(keys[mask] - keys[mask].mean(0))
@@ -278,8 +278,6 @@ def _logistic(tokens: Tokens, W: Float[np.ndarray, "d e"]) -> list[Float[np.ndar
 
 def _ridge(problem: MarginProblem) -> list[Float[np.ndarray, "d e"]]:
     """Matrices that bring all margins near 1 in mean square, at several regularizations."""
-    from scipy.sparse.linalg import LinearOperator, lsmr
-
     shape, rows = problem.shape, len(problem.bounds)
     made_of: Any = LinearOperator
     operator = made_of(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from rich.table import Table
 
 from attractor.heads.captured.captured import CaptureStatus, Word
 from attractor.results import Plotted, Printed, finite_or_none, load_data, save_data
@@ -218,8 +219,6 @@ def print_table(
         rows: Their cells.
         wrapped: Columns that may take several lines.
     """
-    from rich.table import Table
-
     narrow = console.width < Printed.width
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=narrow)
     for name in names:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from attractor.heads.audit.columns import counted, interval, null_mean, percent, share
 from attractor.heads.audit.result import (
@@ -146,8 +147,6 @@ def control_sentence(control: xr.Dataset) -> str:
     Args:
         control: What ``positive_control`` returned.
     """
-    from scipy.stats import binomtest
-
     there = control["expected"].to_numpy().astype(bool)
     right = control["right"].to_numpy()
     parts = []

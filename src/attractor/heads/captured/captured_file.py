@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 
 from attractor.heads.captured.captured import (
@@ -256,8 +257,6 @@ def _put(group: Any, name: str, axes: tuple[str, ...], given: Any) -> None:
 
 def _create(group: Any, name: str, axes: tuple[str, ...], dtype: np.dtype, **options: Any) -> Any:
     """An array of a group; NetCDF has no booleans, and texts of any length alone."""
-    import h5py
-
     kind: Any = {"b": np.int8, "U": h5py.string_dtype()}.get(dtype.kind, dtype)
     variable = group.create_variable(name, axes, kind, **options)
     if dtype.kind == "b":

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from attractor.heads.audit.finished_heads import Found, finished_heads, labeled
@@ -422,8 +423,6 @@ def _assembled(
     settings: dict[str, Any],
 ) -> xr.Dataset:
     """The variables of all heads as labeled arrays."""
-    import xarray as xr
-
     layers, heads = (sorted({pair[axis] for pair in found}) for axis in range(2))
     by_place = {
         (place, layers.index(layer), heads.index(head)): one

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool
 
 from attractor.heads.audit.result import VARIABLES, Audit
@@ -61,8 +62,6 @@ def learning_curves(
     Raises:
         InvalidInputError: If the audit is that of something else, or a head was not tested in it.
     """
-    import xarray as xr
-
     check_kind("captured", captured, Captured, "Give what was audited")
     data = check_kind("audit", audit, Audit, "Give what audit_heads returned").data
     draws = check_count("draws", draws, most=99_999)

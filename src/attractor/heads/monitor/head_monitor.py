@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 from rich.console import Console
 
@@ -427,8 +428,6 @@ def as_dataset(records: dict[str, list[HeadRecord]], geometry: Geometry) -> xr.D
 
     A step at which a head has no record has an empty status; its numbers are NaN.
     """
-    import xarray as xr
-
     steps = sorted({record.step for rows in records.values() for record in rows})
     place = {step: i for i, step in enumerate(steps)}
     seen = [r.selected.shape for rows in records.values() for r in rows if r.selected is not None]

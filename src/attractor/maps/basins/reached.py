@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from attractor.attention.labels import is_margin_loss
@@ -185,8 +186,6 @@ def _reached(
         ``selection`` ``token``, ``solution``, ``solution_norm`` and, where tokens have scores,
         ``locally_optimal`` and ``globally_optimal``.
     """
-    import xarray as xr
-
     judged = runs.judgement
     kept = np.unique(judged.attractor[judged.settled])
     some = [found[number] for number in kept]
@@ -222,8 +221,6 @@ def _run_variables(
     runs: Followed, basin: Int[np.ndarray, "start"], along: Mapping[str, int]
 ) -> xr.Dataset:
     """The labeled arrays of every start, with the starts arranged along some dimensions."""
-    import xarray as xr
-
     judged = runs.judgement
     values: dict[str, Any] = {
         "basin": basin,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float, Int
 
 from attractor.analysis.measures import smallest_margin
@@ -282,8 +283,6 @@ def _measure(
     progress: bool,
 ) -> xr.Dataset:
     """The labeled arrays of a matrix."""
-    import xarray as xr
-
     whole = [run.data["W"].isel(seed=0).to_numpy() for run in runs]
     weights = [W[:, 1:] for W in whole]
     reached = reached_selections(tokens, np.stack([W[:, -1] for W in weights]))

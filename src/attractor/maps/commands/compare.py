@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attractor import maps
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
 from attractor.cli.session import session
@@ -32,16 +33,15 @@ def compare(
             if not path.exists():
                 raise InvalidInputError(name, f"there is no {path}", "Give a report or a run")
 
-        from attractor.maps import labeled, paired
         from attractor.maps.comparison import write_comparison
 
         sides = []
         for name, path in paths.items():
             with naming(path=name, geometry=name):
-                sides.append(labeled(path))
+                sides.append(maps.labeled(path))
         apart = first.resolve().name != second.resolve().name
         names = (first.resolve().name, second.resolve().name) if apart else ("first", "second")
-        found = paired(*sides, names=names)
+        found = maps.paired(*sides, names=names)
         current.show(found)
         current.result(**found.summary())
         if out is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,9 +12,23 @@ import typer
 
 from attractor.cli.command import Command
 from attractor.cli.options import OPTIMIZER_HELP, Json, Quiet, Report, Seed, recorded, report_output
+from attractor.cli.provenance import code_of, report_provenance
 from attractor.cli.session import Session, session
+from attractor.datasets import unit_tokens
 from attractor.maps import plots
-from attractor.maps.bias import BiasMatrix, Cell, MedianInterval
+from attractor.maps.bias import (
+    NORMS,
+    BiasMatrix,
+    Cell,
+    MedianInterval,
+    load_geometry,
+    load_method,
+    standard_methods,
+)
+from attractor.maps.bias._bias_matrix import Experiment
+from attractor.maps.bias.answer import NOT_BEGUN, NOT_SETTLED
+from attractor.maps.bias.best_setting import MEAN_STEPS, MULTIPLES
+from attractor.maps.bias.result import FinishedRuns
 from attractor.report import seen
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Folded, Section, Table, Words
@@ -322,13 +337,6 @@ def matrix(
             raise InvalidInputError("size", f"{size!r} is not known", "Give quick or paper")
         check_paths([report_output("matrix", out)])
 
-        from attractor.cli.provenance import code_of, report_provenance
-        from attractor.datasets import unit_tokens
-        from attractor.maps.bias import NORMS, load_geometry, standard_methods
-        from attractor.maps.bias._bias_matrix import Experiment
-        from attractor.maps.bias.best_setting import MEAN_STEPS, MULTIPLES
-        from attractor.maps.bias.result import FinishedRuns
-
         count, length = data_sets or SIZES[size][0], steps or SIZES[size][1]
         norms = [*NORMS, *map(load_geometry, norm or ())]
         if optimizer:
@@ -404,8 +412,6 @@ def matrix(
 
 def _next(current: Session, found: BiasMatrix, size: str) -> None:
     """Suggests the commands that may settle what is not settled, each once."""
-    from attractor.maps.bias.answer import NOT_BEGUN, NOT_SETTLED
-
     commands: dict[str, None] = {}
     for name in found.methods:
         answer = found.answer(name)
@@ -434,10 +440,6 @@ def _methods(
     optimizers: Sequence[str], rates: Sequence[float | None], parameterization: str
 ) -> tuple[Method, ...]:
     """A row for each optimizer at each learning rate; names say which, where there are several."""
-    from dataclasses import replace
-
-    from attractor.maps.bias import load_method
-
     found = []
     for one in optimizers:
         for rate in rates:

@@ -16,6 +16,8 @@ from typer.core import TyperGroup
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Seed, UnusedSeed, recorded
 from attractor.cli.session import ExitCode, session
+from attractor.maps import sweeps
+from attractor.maps.sweeps.averages import MEASURE
 from attractor.support.checks import near_names
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import (
@@ -129,16 +131,14 @@ def run(
         check_paths([OutputFolder("store", store, STORE_MARKER)], inputs)
         existing_file(plan, _NO_PLAN)
 
-        from attractor.maps.sweeps import load_plan, open_sweep, sweep
-
-        loaded = load_plan(plan, experiment)
+        loaded = sweeps.load_plan(plan, experiment)
         grid = loaded.grid
         current.say(
             f"{loaded.experiment.name}: {grid.points:,} points, {grid.trials:,} trials",
             "Ctrl-C ends it; the same command goes on.",
         )
         try:
-            found = sweep(
+            found = sweeps.sweep(
                 grid,
                 loaded.experiment,
                 store,
@@ -157,7 +157,7 @@ def run(
             current.exit_code = ExitCode.SOME_FAILED
             current.suggest(current.again(retry_failed=True), "to compute again what failed")
         measure = next(iter(loaded.experiment.measures))
-        data = open_sweep(store)
+        data = sweeps.open_sweep(store)
         axes = [axis for axis in data[measure].dims if axis not in ("instance", "seed")]
         words = ["attractor", "sweep", "draw", str(store)]
         for to, axis in zip("xy", axes, strict=False):
@@ -176,9 +176,7 @@ def status(
     with session("sweep status", as_json=as_json, quiet=quiet) as current:
         check_paths([], [Input("STORE", store)])
 
-        from attractor.maps.sweeps import sweep_status
-
-        found = sweep_status(store)
+        found = sweeps.sweep_status(store)
         current.show(found)
         current.result(**_numbers(found))
 
@@ -205,10 +203,8 @@ def check(
     with session("sweep check", as_json=as_json, quiet=quiet) as current:
         check_paths([], [Input("STORE", store)])
 
-        from attractor.maps.sweeps import check_sweep
-
         own = None if experiment is None else _own(store, experiment)
-        found = check_sweep(store, again, seed, own, discard=discard)
+        found = sweeps.check_sweep(store, again, seed, own, discard=discard)
         current.show(found)
         current.result(
             read=found.read,
@@ -313,18 +309,10 @@ def draw(
 
         from attractor import plots
         from attractor.cli.provenance import sweep_provenance
-        from attractor.maps import plots as map_plots
-        from attractor.maps.sweeps import (
-            average_trials,
-            crossings,
-            open_sweep,
-            sweep_status,
-            transition as located,
-        )
-        from attractor.maps.sweeps.averages import MEASURE
+        from attractor.maps import plots as pictures
         from attractor.results.provenance import embed_all
 
-        done = sweep_status(store)
+        done = sweeps.sweep_status(store)
         left = done.left - len(done.damaged)  # which are refused where they are drawn
         if left or done.failed:
             current.complain(
@@ -332,26 +320,26 @@ def draw(
                 f"{left:,} of {done.chunks:,} chunks are not done and {len(done.failed):,} "
                 "failed: their trials are missing",
             )
-        data = open_sweep(store)
+        data = sweeps.open_sweep(store)
         several = MEASURE in drawn or len(names) > 1
         axes = [axis for axis in drawn if not (several and axis == MEASURE)]
         how: Any = {"at": points, "confidence": confidence}
         if along is None:
-            averages = average_trials(data, names if several else names[0], axes, **how)
+            averages = sweeps.average_trials(data, names if several else names[0], axes, **how)
         else:
             level = (contours or [0.5])[0]
-            averages = crossings(data, of, along, axes, level=level, side=side, **how)
+            averages = sweeps.crossings(data, of, along, axes, level=level, side=side, **how)
         summary = _averages(averages)
-        halves = None if transition is None else located(averages, x, scale=transition)
+        halves = None if transition is None else sweeps.transition(averages, x, scale=transition)
         if halves is not None:
             summary["transitions"] = _table(halves, [*halves.data_vars])
             current.say_lines(_halves(summary["transitions"], halves.dims))
         provenance = sweep_provenance(data, names, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
-                figure = map_plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
+                figure = pictures.phase_map_figure(averages, x, y, panels=panels, levels=contours)
             else:
-                figure = map_plots.phase_lines_figure(
+                figure = pictures.phase_lines_figure(
                     averages, x, lines=lines, panels=panels, transitions=halves
                 )
             plots.save_figure(figure, folder, "map" if y is not None else "lines")
@@ -380,9 +368,7 @@ def _numbers(found: SweepStatus) -> dict[str, Any]:
 
 def _own(store: Path, name: str) -> Any:
     """An experiment of the user's own, with the settings that the store has of it."""
-    from attractor.maps.sweeps import from_python, open_sweep
-
-    return from_python(name, **json.loads(open_sweep(store).attrs["settings"]))
+    return sweeps.from_python(name, **json.loads(sweeps.open_sweep(store).attrs["settings"]))
 
 
 def _share(text: str) -> tuple[int, int]:

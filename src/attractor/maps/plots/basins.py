@@ -14,6 +14,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
+from scipy.ndimage import gaussian_filter
 
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import COLORS, PAGE
@@ -242,8 +243,6 @@ def _draw_regions(
 
     What is less than a cell wide and would vanish by that, stays a cell.
     """
-    from scipy.ndimage import gaussian_filter  # which few figures need
-
     fine = max(2, _FINE // max(basin.shape))
     cells = np.kron(basin, np.ones((fine, fine), dtype=basin.dtype))
     kinds = np.unique(basin).tolist()

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float
+from scipy.special import stdtrit
 
 from attractor.analysis.wilson import wilson_interval
 from attractor.support.checks import (
@@ -64,8 +66,6 @@ def average_trials(
             that has several is neither kept nor given a value, or of several measures some are
             flags and some are numbers.
     """
-    import xarray as xr
-
     if not isinstance(of, str):
         return _of_several(data, check_items("of", of, str, 1), axes, at=at, confidence=confidence)
     share = check_share("confidence", confidence, 0.95)
@@ -131,8 +131,6 @@ def trial_values(
 
 def _of_several(data: xr.Dataset, names: list[str], axes: Sequence[str], **how: Any) -> xr.Dataset:
     """The averages of several measures, along an axis of their names."""
-    import xarray as xr
-
     found = [average_trials(data, name, axes, **how) for name in names]
     kinds = [one.attrs["kind"] for one in found]
     for argument, wrong, problem in (
@@ -206,8 +204,6 @@ def _interval(
     flags: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means over data sets, and both ends of their intervals."""
-    from scipy.special import stdtrit
-
     seeds = known.sum(-1)
     of_each = numbers.sum(-1) / np.maximum(seeds, 1)  # zero where a data set has none
     count = (seeds > 0).sum(-1)

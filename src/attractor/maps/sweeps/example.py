@@ -10,6 +10,7 @@ import typer
 from attractor.cli.example_files import Folder, destination, quoted
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import session
+from attractor.maps import sweeps
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import write_file
 
@@ -29,9 +30,7 @@ def sweep(
                 "path", f"{file} is no .toml file", "Give a name like plan.toml"
             )
 
-        from attractor.maps.sweeps import example_plan
-
-        write_file(file, example_plan(file.name))
+        write_file(file, sweeps.example_plan(file.name))
         current.result(file=str(file.absolute()))
         current.say(f"Wrote {file.absolute()}")
         current.suggest(

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
+from scipy.optimize import minimize_scalar
+from scipy.special import chdtri, log_ndtr
 
 from attractor.maps.sweeps.averages import TRIALS, average_trials, trial_values
 from attractor.maps.sweeps.grid import is_more_even
@@ -70,8 +73,6 @@ def crossings(
         InvalidInputError: If ``average_trials`` refuses it, the axis has names or a single value,
             or the mean neither falls nor rises and no side is given.
     """
-    import xarray as xr
-
     if side is not None:
         check_choice("side", side, ["below", "above"])
     level, share = check_number("level", level), check_share("confidence", confidence, 0.95)
@@ -201,9 +202,6 @@ def transition(
         InvalidInputError: If the averages are none of a flag, or have no such axis or coordinate,
             or places along it are not finite.
     """
-    import xarray as xr
-    from scipy.special import chdtri
-
     if not is_of_loaded(averages, "xarray", "Dataset") or "mean" not in averages:
         raise InvalidInputError(
             "averages", f"it is {shown(averages)}", "Give what average_trials returns"
@@ -295,8 +293,6 @@ class _Points(NamedTuple):
 
     def lack(self, half: float, slope: float) -> float:
         """Minus the logarithm of the likelihood; convex in ``slope`` and in ``slope * half``."""
-        from scipy.special import log_ndtr
-
         z = self.sign * slope * (self.x - half)
         return -float(self.successes @ log_ndtr(z) + self.failures @ log_ndtr(-z))
 
@@ -345,8 +341,6 @@ def _middle(points: _Points) -> float:
 
 def _least(function: Callable[[float], float], ends: tuple[float, float]) -> tuple[float, float]:
     """Where a function with one valley is least, and how little it is there."""
-    from scipy.optimize import minimize_scalar
-
     found = minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 1e-7})
     return float(found.x), float(found.fun)
 

@@ -17,10 +17,19 @@ from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, recorded, report_output
 from attractor.cli.session import session
 from attractor.prompts import plots
-from attractor.prompts.regression.runs import InContextRuns
+from attractor.prompts.regression import RegressionTask, kac_murdock_szego
+from attractor.prompts.regression.flows.block_flows import limit_flow
+from attractor.prompts.regression.runs import (
+    OFFICIAL_LENGTHS,
+    OFFICIAL_SEED,
+    InContextRuns,
+    checkpoint_folders,
+    train_at_lengths,
+)
 from attractor.report import seen
 from attractor.report.folder import report_folder
 from attractor.report.page import FigureFile, Section, Table
+from attractor.results.paper import LARGE_PROMPT
 from attractor.results.provenance import Provenance
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import OutputFolder, check_paths, save_netcdf
@@ -213,14 +222,6 @@ def in_context(
         report = report_output("in-context", out)
         check_paths([report, OutputFolder("checkpoint", checkpoint)])
 
-        from attractor.prompts.regression.flows.block_flows import limit_flow
-        from attractor.prompts.regression.runs import (
-            OFFICIAL_LENGTHS,
-            OFFICIAL_SEED,
-            checkpoint_folders,
-            train_at_lengths,
-        )
-
         official = _choice("experiment", experiment, ("official",)) == "official"
         kind = "official" if official else "lengths"
         data = _choice("data", data_path, DATA) or ("as-run" if official else "theory")
@@ -301,7 +302,6 @@ def _choice(argument: str, value: str | None, known: tuple[str, ...]) -> str | N
 
 
 def _task(data: str, dimension: int, correlation: float) -> Any:
-    from attractor.prompts.regression import RegressionTask, kac_murdock_szego
 
     if data == "theory":
         return RegressionTask(kac_murdock_szego(dimension, correlation))
@@ -325,8 +325,6 @@ def _lengths(text: str) -> list[float]:
 
 
 def _provenance(arguments: dict[str, Any], seeds: range, settings: dict[str, Any]) -> Any:
-    from attractor.results.paper import LARGE_PROMPT
-    from attractor.results.provenance import Provenance
 
     return Provenance.record(
         "report",

@@ -2,79 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from attractor import prompts
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import session
 from attractor.cli.texts import layout_block
-from attractor.plots.design.description import description
-from attractor.prompts import plots
 from attractor.prompts.files.head import HEAD_LAYOUT, HeadCase
-from attractor.prompts.length import PromptLength
-from attractor.prompts.length.result import TITLE, facts, table
-from attractor.report.folder import report_folder
-from attractor.report.page import FigureFile, Section, Table
-from attractor.results.provenance import Provenance
+from attractor.results.paper import LARGE_PROMPT
 from attractor.support.errors import InvalidInputError
-from attractor.support.storage import Input, check_paths, existing_file, save_netcdf
+from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
-
-ERRORS = FigureFile(
-    "error_by_length",
-    "Relative root-mean-square error over prompts of independent Gaussian tokens, exact at every "
-    "length, along the scores and of the whole output.",
-)
-
-
-def write_prompt_length_report(
-    directory: str | os.PathLike[str],
-    found: PromptLength,
-    error: float,
-    *,
-    source: str,
-    provenance: Provenance | None = None,
-) -> dict[str, Any]:
-    """Writes ``report.html``, the picture as PNG and SVG, and the numbers as JSON and NetCDF.
-
-    The folder appears whole or not at all.
-
-    Args:
-        directory: Where to; a new or empty folder, or one that an earlier report fills.
-        found: What was found.
-        error: The error required, one of its errors.
-        source: What was read, a line for the page.
-        provenance: Where it comes from; put into every file that can hold it.
-
-    Returns:
-        What ``summary.json`` holds.
-
-    Raises:
-        InvalidInputError: If the folder holds something else.
-    """
-    numbers = found.summary()
-    with report_folder(
-        directory, TITLE, source, numbers, "prompt-length", provenance=provenance
-    ) as report:
-        data = found.to_xarray()
-        save_netcdf(data, report.place / "prompt_length.nc")
-        report.findings += [
-            f"{name[0].upper()}{name[1:]}: {value}." for name, value in facts(found)
-        ]
-        header, *rows = table(found)
-        figure = plots.error_by_length_figure(data, error=error)
-        picture = report.picture(ERRORS, figure, description(figure))
-        report.sections.append(
-            Section(
-                "Tokens by error, and errors by length", table=Table(header, rows), figure=picture
-            )
-        )
-    return numbers
-
 
 ERROR = 0.1
 """The relative error required where none is given."""
@@ -109,10 +51,9 @@ def prompt_length(
         check_paths([report_output("prompt-length", out)], [Input("FILE", file)])
         existing_file(file, HeadCase.missing)
 
-        from attractor.prompts import load_head
         from attractor.prompts.length.how_long import ERRORS, LENGTHS, prompt_length as find
 
-        loaded = load_head(file)
+        loaded = prompts.load_head(file)
         found = find(
             loaded.head, loaded.tokens, loaded.queries, errors=(*ERRORS, error),
             lengths=length or LENGTHS, drawn_queries=queries, seed=seed,
@@ -123,7 +64,7 @@ def prompt_length(
             current.unwritten()
             return
         from attractor.cli.provenance import report_provenance
-        from attractor.results.paper import LARGE_PROMPT
+        from attractor.prompts.length.page import write_prompt_length_report
 
         cited = LARGE_PROMPT.bibtex("attention over Gaussian tokens is affine")
         made = report_provenance(

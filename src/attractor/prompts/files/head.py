@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from attractor import prompts
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
 from attractor.files.reading import array_file, of_kind
+from attractor.prompts import measures
 from attractor.prompts.files.head_laws import (
     FEWEST_QUERIES,
     LAYOUT,
@@ -89,8 +91,6 @@ class HeadCase(ArrayFile, DataSet):
         cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
     ) -> HeadCase:
         """Puts together what lies in a head file; see ``ArrayFile``."""
-        from attractor.prompts.head import AttentionHead
-
         _check_names(arrays, name)
         W_Q, W_K, W_V = (_matrix(each, arrays[each]) for each in _MATRICES)
         if len(W_Q) != len(W_K):
@@ -105,7 +105,7 @@ class HeadCase(ArrayFile, DataSet):
             raise InvalidInputError(
                 "W_V", f"the shape is {W_V.shape}", f"Give (v, {d}): tokens have {d} numbers"
             )
-        head = AttentionHead.from_factors(
+        head = prompts.AttentionHead.from_factors(
             keys=W_K,
             queries=W_Q,
             values=W_V,
@@ -271,11 +271,10 @@ def save_head(
         InvalidInputError: If the name ends in anything else, a law is another one, or shapes do
             not fit; nothing is written then.
     """
-    from attractor.prompts.head import AttentionHead
-    from attractor.prompts.measures import Measure
-
     check_kinds(
-        head=(head, AttentionHead), tokens=(tokens, Measure), queries=(queries, Measure | None)
+        head=(head, prompts.AttentionHead),
+        tokens=(tokens, measures.Measure),
+        queries=(queries, measures.Measure | None),
     )
     HeadCase(head, tokens, tokens if queries is None else queries).save(path)
 
@@ -325,9 +324,8 @@ def _if_it_fails(
 
 
 def _with_matrices(case: HeadCase, U: np.ndarray, V: np.ndarray) -> HeadCase:
-    from attractor.prompts.head import AttentionHead
 
-    return case.replace(head=AttentionHead(U, V))
+    return case.replace(head=prompts.AttentionHead(U, V))
 
 
 def _without_output(case: HeadCase, place: int) -> HeadCase | None:
@@ -358,14 +356,14 @@ def _others(count: int, place: int) -> np.ndarray | None:
 
 def _with_half(case: HeadCase, name: str) -> HeadCase | None:
     """The case with half the samples, or None where that is too few for a file, or none are."""
-    from attractor.prompts.measures import Empirical
-
     law = getattr(case, name)
-    if not isinstance(law, Empirical) or law.weights is not None:
+    if not isinstance(law, measures.Empirical) or law.weights is not None:
         return None
     count = len(law.points) // 2
     fewest = fewest_tokens(law.dimension) if name == "tokens" else FEWEST_QUERIES
-    return None if count < fewest else case.replace(**{name: Empirical(law.points[:count])})
+    return (
+        None if count < fewest else case.replace(**{name: measures.Empirical(law.points[:count])})
+    )
 
 
 def _without_scores(case: HeadCase) -> HeadCase:
@@ -378,13 +376,11 @@ def _with_ones(case: HeadCase) -> HeadCase:
 
 def _with_standard_laws(case: HeadCase) -> HeadCase:
     """The case with standard normal laws where they are Gaussian."""
-    from attractor.prompts.measures import Gaussian
-
     laws = {"tokens": case.tokens, "queries": case.queries}
     standard = {
-        name: Gaussian.isotropic(law.dimension)
+        name: measures.Gaussian.isotropic(law.dimension)
         for name, law in laws.items()
-        if isinstance(law, Gaussian)
+        if isinstance(law, measures.Gaussian)
     }
     return case.replace(**standard)
 
@@ -398,12 +394,11 @@ def _rounded(case: HeadCase, digits: int) -> HeadCase:
 
 
 def _rounded_law(law: Measure, digits: int) -> Measure:
-    from attractor.prompts.measures import Empirical, Gaussian
 
-    if isinstance(law, Gaussian):
-        return Gaussian(np.round(law.mean, digits), np.round(law.covariance, digits))
-    if isinstance(law, Empirical):
-        return Empirical(np.round(law.points, digits), law.weights)
+    if isinstance(law, measures.Gaussian):
+        return measures.Gaussian(np.round(law.mean, digits), np.round(law.covariance, digits))
+    if isinstance(law, measures.Empirical):
+        return measures.Empirical(np.round(law.points, digits), law.weights)
     return law
 
 

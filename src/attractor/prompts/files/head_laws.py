@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attractor.files.contents import text_list
+from attractor.prompts import measures
 from attractor.support.checks import suggest
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_shaped
 
 if TYPE_CHECKING:
-    from attractor.prompts.measures import Empirical
     from attractor.prompts.measures.contract import Measure
 
 COORDINATE_LAWS = {
@@ -193,15 +193,13 @@ def law_entries(names: Names, law: Measure) -> dict[str, np.ndarray]:
 
 def of_coordinates(law: Measure, kept: Int[np.ndarray, "k"]) -> Measure:
     """The law of some coordinates, of a form that a file holds where that of all is."""
-    from attractor.prompts.measures import Convolution, Gaussian
-
-    coordinates = None if isinstance(law, Gaussian) else _Coordinates.of(law)
+    coordinates = None if isinstance(law, measures.Gaussian) else _Coordinates.of(law)
     if coordinates is not None:
         laws = [coordinates.laws[place] for place in kept]
         return _Coordinates(laws, coordinates.scales[kept], coordinates.mean[kept]).law()
     chosen = np.eye(law.dimension)[kept]
-    if isinstance(law, Convolution):
-        return Convolution(law.first.pushforward(chosen), law.second.pushforward(chosen))
+    if isinstance(law, measures.Convolution):
+        return measures.Convolution(law.first.pushforward(chosen), law.second.pushforward(chosen))
     return law.pushforward(chosen)
 
 
@@ -212,17 +210,16 @@ def coordinate_names(law: Measure) -> list[str] | None:
 
 
 def _entries(law: Measure) -> dict[str, Any] | None:
-    from attractor.prompts.measures import Convolution, Empirical, Gaussian, Mixture
 
-    if isinstance(law, Gaussian):
+    if isinstance(law, measures.Gaussian):
         return {"mean": law.mean, "covariance": law.covariance}
-    if isinstance(law, Empirical) and law.points.ndim == 2:
+    if isinstance(law, measures.Empirical) and law.points.ndim == 2:
         return {"tokens": law.points} | ({} if law.weights is None else {"weights": law.weights})
-    if isinstance(law, Convolution) and isinstance(law.first, Empirical):
+    if isinstance(law, measures.Convolution) and isinstance(law.first, measures.Empirical):
         samples, variance = _entries(law.first), _noise(law.second)
         return None if samples is None or variance is None else samples | {"noise": variance}
-    if isinstance(law, Mixture):
-        parts = [one for one in law.components if isinstance(one, Gaussian)]
+    if isinstance(law, measures.Mixture):
+        parts = [one for one in law.components if isinstance(one, measures.Gaussian)]
         return None if len(parts) < len(law.components) else {
             "mixture_weights": law.weights,
             "mixture_means": np.stack([one.mean for one in parts]),
@@ -234,9 +231,7 @@ def _entries(law: Measure) -> dict[str, Any] | None:
 
 def _noise(law: Measure) -> float | None:
     """The variance of Gaussian noise alike in all directions; None for another law."""
-    from attractor.prompts.measures import Gaussian
-
-    if not isinstance(law, Gaussian):
+    if not isinstance(law, measures.Gaussian):
         return None
     variance = np.asarray(law.covariance)[0, 0]
     alike = np.array_equal(law.covariance, variance * np.eye(law.dimension))
@@ -253,20 +248,11 @@ class _Coordinates(NamedTuple):
     @classmethod
     def of(cls, law: Measure) -> _Coordinates | None:
         """Those of a law, or None where its coordinates are not of those known."""
-        from attractor.prompts.measures import (
-            Gaussian,
-            Laplace,
-            Product,
-            Pushforward,
-            Rademacher,
-            Uniform,
-        )
-
         d = law.dimension
-        if isinstance(law, Pushforward) and np.array_equal(law.matrix, np.eye(d)):
+        if isinstance(law, measures.Pushforward) and np.array_equal(law.matrix, np.eye(d)):
             source = cls.of(law.source)
             return None if source is None else source._replace(mean=source.mean + law.shift)
-        if isinstance(law, Product):
+        if isinstance(law, measures.Product):
             blocks = [cls.of(factor) for factor in law.factors]
             known = [block for block in blocks if block is not None]
             if len(known) < len(blocks):
@@ -274,17 +260,17 @@ class _Coordinates(NamedTuple):
             scales, means = ([block[part] for block in known] for part in (1, 2))
             laws = [name for block in known for name in block.laws]
             return cls(laws, np.concatenate(scales), np.concatenate(means))
-        if isinstance(law, Gaussian):
+        if isinstance(law, measures.Gaussian):
             variances = np.diag(law.covariance)
             if not np.array_equal(law.covariance, np.diag(variances)) or not (variances > 0).all():
                 return None
             return cls(["normal"] * d, np.sqrt(variances), np.asarray(law.mean))
         match law:
-            case Uniform():
+            case measures.Uniform():
                 name, scale = "uniform", law.half_width
-            case Rademacher():
+            case measures.Rademacher():
                 name, scale = "signs", law.scale
-            case Laplace():
+            case measures.Laplace():
                 name, scale = "laplace", law.scale
             case _:
                 return None
@@ -292,12 +278,10 @@ class _Coordinates(NamedTuple):
 
     def law(self) -> Measure:
         """The law: blocks of coordinates that are alike, moved to their mean."""
-        from attractor.prompts.measures import Product
-
         starts = [place for place in range(len(self.laws)) if place == 0 or not self._alike(place)]
         ends = [*starts[1:], len(self.laws)]
         blocks = [self._block(start, end) for start, end in zip(starts, ends, strict=True)]
-        whole = blocks[0] if len(blocks) == 1 else Product(blocks)
+        whole = blocks[0] if len(blocks) == 1 else measures.Product(blocks)
         if not self.mean.any():
             return whole
         return whole.pushforward(np.eye(len(self.laws)), self.mean)
@@ -314,18 +298,17 @@ class _Coordinates(NamedTuple):
         return bool(same and alike)
 
     def _block(self, start: int, end: int) -> Measure:
-        from attractor.prompts.measures import Gaussian, Laplace, Rademacher, Uniform
 
         scale, count = float(self.scales[start]), end - start
         match self.laws[start]:
             case "normal":
-                return Gaussian(np.zeros(count), np.diag(self.scales[start:end] ** 2))
+                return measures.Gaussian(np.zeros(count), np.diag(self.scales[start:end] ** 2))
             case "uniform":
-                return Uniform(scale, count)
+                return measures.Uniform(scale, count)
             case "signs":
-                return Rademacher(count, scale)
+                return measures.Rademacher(count, scale)
             case _:
-                return Laplace(scale, count)
+                return measures.Laplace(scale, count)
 
 
 def _samples(
@@ -336,8 +319,6 @@ def _samples(
     numbers: Callable[..., Float[np.ndarray, "..."]],
 ) -> Measure:
     """Samples; with weights or noise the law itself, of however few."""
-    from attractor.prompts.measures import Empirical
-
     points = numbers("tokens", "n", dimension)
     weighted, noisy = (names(entry) in arrays for entry in ("weights", "noise"))
     if len(points) < fewest and not (weighted or noisy):
@@ -347,7 +328,7 @@ def _samples(
             f"Give at least {fewest}, or {names('weights')} if they are all that there is",
         )
     weights = numbers("weights", len(points)) if weighted else None
-    law: Empirical = _named(names("weights"), lambda: Empirical(points, weights))
+    law: measures.Empirical = _named(names("weights"), lambda: measures.Empirical(points, weights))
     if not noisy:
         return law
     variance = numbers("noise")
@@ -364,7 +345,6 @@ def _mixture(
     dimension: int,
     numbers: Callable[..., Float[np.ndarray, "..."]],
 ) -> Measure:
-    from attractor.prompts.measures import Mixture
 
     means = numbers("mixture_means", "K", dimension)
     count = len(means)
@@ -373,13 +353,12 @@ def _mixture(
     # In their own type, whose rounding is allowed for.
     parts = zip(means, covariances, strict=True)
     components = [_gaussian(names("mixture_covariances"), mean, part) for mean, part in parts]
-    return _named(names("mixture_weights"), lambda: Mixture(weights, components))
+    return _named(names("mixture_weights"), lambda: measures.Mixture(weights, components))
 
 
 def _gaussian(argument: str, mean: np.ndarray, covariance: np.ndarray) -> Measure:
-    from attractor.prompts.measures import Gaussian
 
-    return _named(argument, lambda: Gaussian(mean, covariance))
+    return _named(argument, lambda: measures.Gaussian(mean, covariance))
 
 
 def _named(argument: str, build: Callable[[], Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.prompts import in_context, measures
 from attractor.support.checks import check_count, check_kinds, naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_integers, as_shaped
@@ -150,11 +151,8 @@ class InContextCase(ArrayFile, DataSet):
             InvalidInputError: If the law cannot be drawn from, its loss is not one of ``LOSSES``,
                 or a number cannot be used.
         """
-        from attractor.prompts.in_context import LOSSES, InContextTask
-        from attractor.prompts.measures import Gaussian
-
-        check_kinds(task=(task, InContextTask))
-        if task.loss not in LOSSES:
+        check_kinds(task=(task, in_context.InContextTask))
+        if task.loss not in in_context.LOSSES:
             raise InvalidInputError(
                 "task", f"its loss is {task.loss.name}, which no file holds", "Take one of LOSSES"
             )
@@ -165,39 +163,35 @@ class InContextCase(ArrayFile, DataSet):
             "prompts": sample.prompts,
             "queries": sample.queries,
             "labels": sample.labels,
-            "loss": np.array(LOSSES.index(task.loss)),
+            "loss": np.array(in_context.LOSSES.index(task.loss)),
             "length": np.array(list(lengths)),
             "time": np.array(time),
         }
         if sigma is not None:
             arrays["sigma"] = sigma
-        if sample.exact and isinstance(sample.limit, Gaussian):
+        if sample.exact and isinstance(sample.limit, measures.Gaussian):
             arrays["token_covariance"] = sample.limit._covariance
         return cls.from_arrays(arrays, {}, task.name)
 
     @property
     def loss(self) -> Loss:
         """The loss."""
-        from attractor.prompts.in_context import LOSSES
-
-        return LOSSES[self.loss_number]
+        return in_context.LOSSES[self.loss_number]
 
     def samples(self) -> tuple[TaskSample, TaskSample]:
         """The tasks trained on, and those that risks are taken on."""
         return self._part(slice(0, None, 2)), self._part(slice(1, None, 2))
 
     def _part(self, kept: slice) -> TaskSample:
-        from attractor.prompts.in_context import TaskSample
-        from attractor.prompts.measures import Empirical
         from attractor.prompts.measures.gaussian import centered
 
         prompts, limit = self.prompts[kept], None
         if self.token_covariance is None:
-            limit = Empirical(prompts)
+            limit = measures.Empirical(prompts)
         else:
             limit = centered(self.token_covariance[kept])
         exact = self.token_covariance is not None
-        return TaskSample(prompts, self.queries[kept], self.labels[kept], limit, exact)
+        return in_context.TaskSample(prompts, self.queries[kept], self.labels[kept], limit, exact)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the case holds, by name, for hashing."""

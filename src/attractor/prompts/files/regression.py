@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from attractor.files.contents import ArrayFile, DataSet, Layout, check_known
+from attractor.prompts import regression
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64
 
 if TYPE_CHECKING:
     from attractor.files.shrinking import Trial
-    from attractor.prompts.regression.blocks import Blocks
     from attractor.prompts.regression.task import RegressionTask
 
 REGRESSION_LAYOUT = {
@@ -73,9 +73,6 @@ class RegressionCase(ArrayFile, DataSet):
         cls, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], name: str
     ) -> RegressionCase:
         """Puts together what lies in a regression task file; see ``ArrayFile``."""
-        from attractor.prompts.regression.flows._trained_limit import initial_scale_bounds
-        from attractor.prompts.regression.task import RegressionTask
-
         check_known(arrays, REGRESSION_LAYOUT, name, "for a regression task")
         if "covariance" not in arrays:
             raise InvalidInputError(
@@ -85,8 +82,8 @@ class RegressionCase(ArrayFile, DataSet):
             )
         given = {each: _number(each, arrays[each]) for each in _VARIANCES if each in arrays}
         queries = arrays.get("query_covariance", arrays["covariance"])
-        task = RegressionTask(arrays["covariance"], queries, **given)
-        scale = initial_scale_bounds(task.covariance).large_prompt / 2
+        task = regression.RegressionTask(arrays["covariance"], queries, **given)
+        scale = regression.initial_scale_bounds(task.covariance).large_prompt / 2
         if "initial_scale" in arrays:
             scale = _positive("initial_scale", arrays["initial_scale"])
         value = scale
@@ -113,13 +110,11 @@ class RegressionCase(ArrayFile, DataSet):
         return self.initial_scale if self.initial_value is None else self.initial_value
 
     @property
-    def start(self) -> Blocks:
+    def start(self) -> regression.Blocks:
         """The head at the start."""
-        from attractor.prompts.regression.blocks import Blocks
-
         d = self.task.dimension
         zeros = np.zeros(d)
-        return Blocks(
+        return regression.Blocks(
             self.initial_scale * np.eye(d) / math.sqrt(d), zeros, zeros, np.array(self.value)
         )
 

@@ -24,6 +24,7 @@ from attractor.prompts.in_context.losses import Finding, State, check_loss
 from attractor.prompts.in_context.task import InContextTask, KnownLaw
 from attractor.prompts.measures import Gaussian
 from attractor.results import PlainText
+from attractor.results.html import rows_table
 from attractor.support.checks import check_count, check_flag, check_kind, check_number
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_shaped
@@ -172,7 +173,6 @@ class AssumptionCheck(PlainText):
         return "\n".join([f"{self.about}: {self.state.value}", *("  " + line for line in lines)])
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import rows_table
 
         rows = [(each.name, f"{each.state.value}: {each.found}") for each in self.findings]
         return [rows_table(f"{self.about}: {self.state.value}", rows)]

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 import scipy.integrate
+import xarray as xr
 from jaxtyping import Array, Float
 
 from attractor.prompts.head import AttentionHead
 from attractor.prompts.in_context.losses import Loss
 from attractor.prompts.in_context.task import InContextTask, TaskSample, check_head, losses_of
 from attractor.results import PlainText, load_data, save_data
+from attractor.results.html import numbers_table, paragraph
 from attractor.support.checks import (
     as_number,
     check_count,
@@ -107,7 +109,6 @@ class RiskTransfer(PlainText):
         return "\n".join([self._title(), *lines, self._note()])
 
     def _html_parts(self) -> list[str]:
-        from attractor.results.html import numbers_table, paragraph
 
         return [numbers_table(self._title(), *self._table()), paragraph(self._note())]
 
@@ -232,8 +233,6 @@ def transfer_of_samples(
     Raises:
         InvalidInputError: If an argument cannot be used, or the flow cannot be followed.
     """
-    import xarray as xr
-
     check_kind("train", train, TaskSample, "Give InContextTask.sample(...)")
     check_kind("held_out", held_out, TaskSample, "Give InContextTask.sample(...)")
     check_kind("loss", loss, Loss, "Give one of attractor.prompts.in_context.LOSSES")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import ArrayLike, Float
 
 from attractor.prompts.finite_length.functions import LARGEST_DEVIATION
@@ -203,8 +204,6 @@ class PromptLength(Plotted, Summary):
 
     def to_xarray(self) -> xr.Dataset:
         """Everything as labeled arrays: by query, and quantiles over queries along lengths."""
-        import xarray as xr
-
         needed = quantiles(self.required[:, -1])[2]
         most = np.clip(3 * needed, 1e5, 1e9) if np.isfinite(needed) else 1e9
         lengths = np.geomspace(1, max(most, self.lengths.max(initial=1)), 121)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
+from rich.table import Table
 
 from attractor.prompts.regression.risks.linear_attention import linear_attention_optimum, ridge_risk
 from attractor.prompts.regression.task import RegressionTask
@@ -157,7 +158,6 @@ class InContextRuns(Printed):
         return str(self)
 
     def _print(self, console: Console) -> None:
-        from rich.table import Table
 
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for title in ("attention", "length", "risk", "error", "MSE", "gap", "b", "|A|", "balance"):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from attractor.attention import get_loss
+from attractor.attention.multi_head import one_attention_head
 from attractor.geometry import get_geometry
 from attractor.maps.sweeps.experiment import Experiment
 from attractor.maps.sweeps.experiments.parameters import (
@@ -37,6 +39,7 @@ from attractor.maps.sweeps.experiments.runs import (
 from attractor.maps.sweeps.grid import Grid
 from attractor.support.checks import check_items, check_number
 from attractor.support.errors import AttractorWarning, InvalidInputError, TrialStatus
+from attractor.training.flow import gradient_flow
 
 _LOG_TIMES = "log_times"
 _LOST = (TrialStatus.DIVERGED, TrialStatus.OUT_OF_STEPS, TrialStatus.BELOW_ROUNDING)
@@ -46,7 +49,6 @@ _EARLY = 1e-6
 
 
 def _loss_named(name: str) -> Any:
-    from attractor.attention import get_loss
 
     return get_loss(name)
 
@@ -99,7 +101,6 @@ def check(grid: Grid, *, log_times: Sequence[float], **settings: Any) -> None:
     """
     check_axes(PARAMETERS, grid.axes)
     check_sizes(PARAMETERS, grid.axes, settings)
-    from attractor.attention.multi_head import one_attention_head
 
     for point in combinations(grid.axes, ("parameterization",)):
         given = filled_in(PARAMETERS, point, settings)
@@ -126,8 +127,6 @@ def run(
         log_times: Logarithms of times at which all is measured.
         **settings: Values of other parameters.
     """
-    from attractor.training.flow import gradient_flow
-
     given = filled_in(PARAMETERS, point, settings)
     tokens, head = draw_tokens(given, instances)
     times = [float(time) for time in log_times]

@@ -25,6 +25,8 @@ from attractor.maps.sweeps.experiments.parameters import (
     token_sizes,
 )
 from attractor.maps.sweeps.grid import Grid
+from attractor.margin import locally_optimal_selections
+from attractor.margin.selection import optimal_tokens
 from attractor.support.errors import AttractorWarning, InvalidInputError, Status
 
 MOST = 100_000
@@ -118,9 +120,6 @@ def run(
 
 def _census(tokens: Any, head: Any, geometry: str) -> dict[str, float]:
     """The numbers of one data set."""
-    from attractor.margin import locally_optimal_selections
-    from attractor.margin.selection import optimal_tokens
-
     census = locally_optimal_selections(tokens, head, geometry, most=MOST)
     best = (census.selections.mask == optimal_tokens(tokens, head).mask).all((-1, -2, -3))
     local, decided = census.locally_optimal, (Status.OPTIMAL, Status.INFEASIBLE)

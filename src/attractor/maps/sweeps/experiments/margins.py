@@ -22,6 +22,8 @@ from attractor.maps.sweeps.experiments.parameters import (
     token_parameters,
 )
 from attractor.maps.sweeps.grid import Grid
+from attractor.margin import MarginProblem, solve
+from attractor.margin.selection import optimal_tokens
 from attractor.support.errors import AttractorWarning, Status
 
 STATUSES = (Status.OPTIMAL, Status.INFEASIBLE, Status.STOPPED_EARLY, Status.OUT_OF_REACH)
@@ -94,9 +96,6 @@ def run(
         seeds: One seed, on which nothing depends.
         **settings: Values of other parameters.
     """
-    from attractor.margin import MarginProblem, solve
-    from attractor.margin.selection import optimal_tokens
-
     given = filled_in(PARAMETERS, point, settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AttractorWarning)

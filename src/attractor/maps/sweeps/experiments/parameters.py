@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from attractor.datasets import unit_tokens
 from attractor.support.checks import check_choice, check_count, check_number, check_text, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.tokens import Tokens
@@ -148,7 +149,6 @@ def one_seed(seeds: int, experiment: str) -> None:
 def _unit_tokens(
     n: int, T: int, d: int, instances: Int[np.ndarray, "instances"]
 ) -> tuple[Tokens, LinearHead]:
-    from attractor.datasets import unit_tokens
 
     return unit_tokens(n, T, d, seeds=instances.tolist())
 

@@ -9,6 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attractor.analysis import verify
+from attractor.analysis.curves import attended
+from attractor.analysis.losses.first_gradient import gradients_at_zero
+from attractor.analysis.several_heads import as_one_head
+from attractor.attention import (
+    AttentionMatrix,
+    Joint,
+    KeyQuery,
+    MultiHead,
+    get_loss,
+    get_parameterization,
+)
 from attractor.geometry import get_geometry
 from attractor.maps.sweeps.experiments.parameters import (
     SIZES,
@@ -22,6 +34,8 @@ from attractor.maps.sweeps.experiments.parameters import (
 from attractor.support.checks import check_number
 from attractor.support.errors import InvalidInputError, TrialStatus
 from attractor.support.randomness import check_seed
+from attractor.training.inputs import check_inputs
+from attractor.training.programs.trials import initial_parameters
 
 if TYPE_CHECKING:
     from attractor.attention import Parameterization
@@ -33,7 +47,6 @@ _PARAMETERS, _MATRIX = "parameters", "matrix"
 
 
 def _parameterization_named(name: str) -> Parameterization:
-    from attractor.attention import get_parameterization
 
     return get_parameterization(name)
 
@@ -65,8 +78,6 @@ def layer_of(given: Mapping[str, Any]) -> Parameterization:
     Raises:
         InvalidInputError: If it has no factors, but a gauge.
     """
-    from attractor.attention import Joint, KeyQuery
-
     layer = _parameterization_named(given["parameterization"])
     if not given["gauge"]:
         return layer
@@ -88,8 +99,6 @@ def check_trainable(
     Raises:
         InvalidInputError: If it cannot, as from keys and queries that are zero.
     """
-    from attractor.training.inputs import check_inputs
-
     for point in combinations(axes, ("data", *SIZES, "parameterization", "gauge", "loss")):
         given = filled_in(parameters, point, settings)
         layer_of(given)
@@ -117,8 +126,6 @@ def start(
     """
     if given["start"] == _PARAMETERS:
         return {"parameterization": layer_of(given), "initial": given["initial_scale"]}
-    from attractor.attention import AttentionMatrix, MultiHead
-    from attractor.training.programs.trials import initial_parameters
 
     layer = layer_of(given)
     shape = (len(instances), len(seeds))
@@ -242,8 +249,6 @@ def outcomes(
 
 def _as_one_head(trained: Trajectory, geometry: str, arrangement: str) -> Trajectory:
     """The run of the one matrix that holds those of all attention heads."""
-    from attractor.analysis.several_heads import as_one_head
-
     norm = get_geometry(trained.geometry if geometry == OWN else geometry)
     return as_one_head(trained, norm, None if arrangement == OWN else arrangement)
 
@@ -266,8 +271,6 @@ def _measured(
     trained: Trajectory, norm: str | None, lost: Sequence[TrialStatus]
 ) -> tuple[dict[str, np.ndarray], Int[np.ndarray, "instance seed sequence query"]]:
     """The measures of a run at its end, with what is known, and the tokens reached."""
-    from attractor.analysis import verify
-
     data = trained.data.isel({trained.axis: -1}).transpose(*_TRIALS, ...)
     W, status = data["W"].to_numpy(), data["status"].to_numpy()
     known = np.asarray(np.isfinite(W).all((-1, -2))) & ~np.isin(status, lost)
@@ -301,8 +304,6 @@ def _attended(
     tokens: Tokens, W: Float[np.ndarray, "instance seed d e"]
 ) -> Int[np.ndarray, "instance seed sequence query"]:
     """The token that each matrix attends to most, -1 where several tie."""
-    from attractor.analysis.curves import attended
-
     mask = attended(tokens, W[:, :, None]).mask[:, :, 0]
     return np.where(mask.sum(-1) == 1, mask.argmax(-1), -1)
 
@@ -320,9 +321,6 @@ def _lead(
 
 def _favored(trained: Trajectory) -> Int[np.ndarray, "instance sequence query"]:
     """The token that a gradient step from ``W = 0`` favors most, -1 where several tie."""
-    from attractor.analysis.losses.first_gradient import gradients_at_zero
-    from attractor.attention import get_loss
-
     assert trained.head is not None
     loss = get_loss(trained.settings["loss"])
     _, slope = gradients_at_zero(trained.tokens, trained.head, loss)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from jaxtyping import Int
 
+from attractor.attention import get_loss
 from attractor.geometry import get_geometry
+from attractor.maps.bias import named_optimizer
 from attractor.maps.sweeps.experiment import Experiment
 from attractor.maps.sweeps.experiments.parameters import (
     SIZES,
@@ -40,6 +42,8 @@ from attractor.maps.sweeps.grid import Grid
 from attractor.support.checks import check_choice, check_count, check_items, check_steps
 from attractor.support.errors import AttractorWarning, InvalidInputError, TrialStatus
 from attractor.tokens.arrangement import Arrangement
+from attractor.training import train
+from attractor.training.mini_batches import ORDERS, check_batches
 
 if TYPE_CHECKING:
     from attractor.training.optimizers import Optimizer
@@ -77,7 +81,6 @@ def _as_given(name: str, value: Any) -> Any:
 
 
 def _check_loss(name: str, value: Any) -> str:
-    from attractor.attention import get_loss
 
     return text("", get_loss, "").check(name, value)
 
@@ -91,7 +94,6 @@ def _check_batch_size(name: str, value: Any) -> int | None:
 
 
 def _check_batch_order(name: str, value: Any) -> str:
-    from attractor.training.mini_batches import ORDERS
 
     return check_choice(name, value, ORDERS)
 
@@ -183,8 +185,6 @@ def check(grid: Grid, **settings: Any) -> None:
         InvalidInputError: If a value cannot be used, an optimizer has no such hyperparameter, or
             no norm is known that it descends and none is named.
     """
-    from attractor.training.mini_batches import check_batches
-
     axes = grid.axes
     if settings.pop(_HORIZONS, None) and "steps" in axes:
         raise InvalidInputError(
@@ -232,8 +232,6 @@ def run(
         geometries: Norms to measure in.
         **settings: Values of other parameters.
     """
-    from attractor.training import train
-
     given = filled_in(PARAMETERS, point, settings)
     tokens, head = draw_tokens(given, instances)
     optimizer = optimizer_of(given)
@@ -276,8 +274,6 @@ def optimizer_of(given: Mapping[str, Any]) -> Optimizer:
     Raises:
         InvalidInputError: If there is none of that name, or it has no such hyperparameter.
     """
-    from attractor.maps.bias import named_optimizer
-
     own = {name: given[name] for name in HYPERPARAMETERS if given[name] is not None}
     rate = own.pop("learning_rate", None)
     spelling = given["optimizer"]

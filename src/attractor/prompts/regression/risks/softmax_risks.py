@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 from jaxtyping import Float
+from scipy.stats import qmc
 
 from attractor.prompts.finite_length.averages import ScoreVariance
 from attractor.prompts.finite_length.functions import prompt_moments
@@ -171,8 +172,6 @@ class SeveralHeads:
 
 def _scrambled(dimension: int, count: int, seed: tuple[int, ...]) -> Float[np.ndarray, "query d"]:
     """A scrambled Sobol sequence of standard normal queries whose second moments are exact."""
-    from scipy.stats import qmc  # half a second to import, which every command would pay
-
     uniform = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(count)
     # The first point of a sequence can be 0, where the normal law has no quantile.
     points = scipy.special.ndtri(np.clip(uniform, 2.0**-33, 1 - 2.0**-33))
