@@ -58,12 +58,12 @@ def of_claims(training):
         yield pytest.param(ask, id=str(ask), marks=marks)
 
 
-@pytest.mark.parametrize("ask", of_claims(training=False))
+@pytest.mark.parametrize("ask", [*of_claims(training=False)])
 def test_claim_answers(ask, tmp_path):
     ask(tmp_path)
 
 
-@pytest.mark.parametrize("ask", of_claims(training=True))
+@pytest.mark.parametrize("ask", [*of_claims(training=True)])
 def test_claim_that_trains_for_long_answers(ask, tmp_path, optimized):
     ask(tmp_path)
 
