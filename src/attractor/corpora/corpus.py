@@ -360,6 +360,8 @@ def weights_of(counts: Any, sentences: int) -> Float[np.ndarray, "sentences"]:
 
 MOST_TRAINED = 101
 """The largest vocabulary trained on: a hundred tokens, and the one that all others become."""
+STEPS = 900
+"""Steps of each stage of training, as published."""
 OTHER = "<other>"
 """The name of the token that all rare ones become."""
 

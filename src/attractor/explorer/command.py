@@ -9,6 +9,7 @@ import typer
 
 from attractor import explorer
 from attractor.cli.command import Command
+from attractor.cli.inputs import need_head, one_data_set, read_tokens, select
 from attractor.cli.options import (
     Json,
     OptionalLearningRate,
@@ -98,7 +99,6 @@ def explore(
         if scene is not None:
             state = scene_named(scene)
         else:
-            from attractor.cli.inputs import need_head, one_data_set, read_tokens, select
             from attractor.cli.plans import plan
 
             loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)

@@ -22,6 +22,7 @@ from attractor.heads.captured.rows import LEAST_DOCUMENTS
 from attractor.heads.inputs import ModelShape, check_documents, read_documents
 from attractor.heads.statistics.multiple import check_draws, fewest_draws
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
+from attractor.results.provenance import Provenance
 from attractor.support.checks import naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFolder, check_paths, kept_beside
@@ -236,9 +237,7 @@ def audit(
                 current.result(**summary(found, controlled, moved))
                 current.unwritten()
                 return
-            from attractor.heads.page import PAGE, write_audit_report
-
-            written = write_audit_report(
+            written = room.page.write_audit_report(
                 out,
                 found,
                 captured,
@@ -249,7 +248,7 @@ def audit(
                 checkpoints=moved,
                 progress=current.progress,
             )
-            current.wrote("report", out / PAGE, **written)
+            current.wrote("report", out / room.page.PAGE, **written)
 
 
 def parse_layers(text: str) -> list[int]:
@@ -432,8 +431,6 @@ def _source(
 def _provenance(
     arguments: dict[str, Any], files: Sequence[Path], captured: Captured, seed: int
 ) -> Any:
-    from attractor.results.provenance import Provenance
-
     digests = []
     for file in files:
         with file.open("rb") as stream:

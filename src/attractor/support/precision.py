@@ -58,17 +58,15 @@ def double_precision() -> Iterator[None]:
             'multiprocessing.get_context("spawn") or "forkserver", or give train all seeds in one '
             "call: it uses every processor"
         )
-    import jax
-
-    _require_device()
+    jax = _jax_with_device()
     at_once = jax.core.eval_context()  # pyright: ignore[reportAttributeAccessIssue]
     with settings_of_jax(jax), at_once, jax.enable_x64(True):
         yield
 
 
 @functools.cache
-def _require_device() -> None:
-    """Has JAX look for its devices, once."""
+def _jax_with_device() -> Any:
+    """JAX, once it has looked for its devices."""
     import jax
 
     try:
@@ -82,6 +80,7 @@ def _require_device() -> None:
             f"JAX finds no device ({why}). Leave JAX_PLATFORMS out of the environment, or set it "
             "to cpu"
         ) from None
+    return jax
 
 
 LARGEST = 1e50

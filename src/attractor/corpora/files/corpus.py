@@ -92,9 +92,7 @@ class CorpusCase(ArrayFile, DataSet):
         file = existing_file(path, cls.missing)
         if file.suffix in ARRAY_SUFFIXES:
             return super().read(file)
-        from attractor.corpora.files.corpus_text import read_text
-
-        return read_text(file)
+        return _read_text(file)
 
     @classmethod
     def from_arrays(
@@ -457,6 +455,12 @@ def _with(case: CorpusCase, tokens: np.ndarray, *, counts: bool = True) -> Corpu
     return case.replace(corpus=smaller, embeddings=None if table is None else table[words])
 
 
+def _read_text(file: Path, **settings: Any) -> CorpusCase:
+    from attractor.corpora.files.corpus_text import read_text  # which makes these cases
+
+    return read_text(file, **settings)
+
+
 def load_corpus(
     path: str | os.PathLike[str],
     *,
@@ -477,9 +481,7 @@ def load_corpus(
     """
     file = existing_file(path, CorpusCase.missing)
     if file.suffix not in (*ARRAY_SUFFIXES, *(kind.suffix for kind in kinds())):
-        from attractor.corpora.files.corpus_text import read_text
-
-        return read_text(file, context_length=context_length, vocabulary=vocabulary)
+        return _read_text(file, context_length=context_length, vocabulary=vocabulary)
     loaded = of_kind(CorpusCase, file, "has neither sentences nor contexts: it holds")
     if vocabulary is not None:
         loaded = loaded.with_vocabulary(vocabulary)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.special import softmax
 
 from attractor.results import Described, Rows
 from attractor.support.checks import check_count, check_function, check_items, check_kind, shown
@@ -322,8 +323,6 @@ class Captured(Described):
             >>> captured.layers
             [0]
         """
-        from scipy.special import softmax
-
         keys = as_float64("keys", keys, finite=False, largest=LARGEST)
         queries = as_float64("queries", queries, largest=LARGEST)
         one = queries.ndim == 2

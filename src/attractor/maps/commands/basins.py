@@ -9,6 +9,7 @@ import typer
 
 from attractor import maps
 from attractor.cli.command import Command
+from attractor.cli.inputs import need_head, one_data_set, read_tokens
 from attractor.cli.options import (
     Json,
     LossName,
@@ -97,10 +98,8 @@ def basins(
         if not 0 < extent < np.inf:
             raise InvalidInputError("extent", f"it is {extent:g}", "Give a positive number")
 
-        from attractor.cli.inputs import need_head, one_data_set, read_tokens
         from attractor.cli.plans import plan
         from attractor.cli.provenance import report_provenance
-        from attractor.maps.basins.page import basins_summary, write_basins_report
 
         loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
@@ -124,7 +123,7 @@ def basins(
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
             current.suggest(current.again(starts=10 * starts), "for rarer selections")
-        current.result(**basins_summary(shares, drawn))
+        current.result(**maps.basins.page.basins_summary(shares, drawn))
         if out is None:
             current.unwritten()
             return
@@ -136,7 +135,9 @@ def basins(
             settings={"optimizer": how.method.name, "steps": length},
         )
         source = f"{file.name}: {starts:,} random starts, {how.method.name}, {length:,} steps"
-        write_basins_report(out, shares, drawn, source=source, provenance=provenance)
+        maps.basins.page.write_basins_report(
+            out, shares, drawn, source=source, provenance=provenance
+        )
         current.wrote("report", out / REPORT, folder=str(out.absolute()))
 
 

@@ -18,6 +18,7 @@ from attractor.cli.options import Json, Quiet, Seed, UnusedSeed, recorded
 from attractor.cli.session import ExitCode, session
 from attractor.maps import sweeps
 from attractor.maps.sweeps.averages import MEASURE
+from attractor.results.provenance import embed_all
 from attractor.support.checks import near_names
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import (
@@ -307,10 +308,8 @@ def draw(
         drawn = [axis for axis in (x, y, lines, panels) if axis is not None]
         points = _points(at or [])
 
-        from attractor import plots
+        from attractor import maps, plots
         from attractor.cli.provenance import sweep_provenance
-        from attractor.maps import plots as pictures
-        from attractor.results.provenance import embed_all
 
         done = sweeps.sweep_status(store)
         left = done.left - len(done.damaged)  # which are refused where they are drawn
@@ -337,9 +336,9 @@ def draw(
         provenance = sweep_provenance(data, names, arguments)
         with atomic_directory(out, MARKER) as folder, plots.style():
             if y is not None:
-                figure = pictures.phase_map_figure(averages, x, y, panels=panels, levels=contours)
+                figure = maps.plots.phase_map_figure(averages, x, y, panels=panels, levels=contours)
             else:
-                figure = pictures.phase_lines_figure(
+                figure = maps.plots.phase_lines_figure(
                     averages, x, lines=lines, panels=panels, transitions=halves
                 )
             plots.save_figure(figure, folder, "map" if y is not None else "lines")

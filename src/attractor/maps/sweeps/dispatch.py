@@ -297,11 +297,9 @@ class Dispatcher:
 
     def _outcome(self, flight: _Flight, answer: Any) -> Outcome | None:
         """What became of a chunk; None if its process ended, and others may have been beside it."""
-        from distributed import KilledWorker
-
         if isinstance(answer, Outcome):
             return answer
-        if isinstance(answer, KilledWorker):
+        if is_of_loaded(answer, "distributed", "KilledWorker"):
             times = answer.allowed_failures + 1
             said = f"its process ended, {times} times, with no other beside it"
             return None if flight.worker is not None else Outcome(0.0, error=said)

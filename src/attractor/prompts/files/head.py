@@ -162,11 +162,7 @@ class HeadCase(ArrayFile, DataSet):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the case holds, by name, for hashing."""
-        import jax
-
-        parts = {"head": self.head, "tokens": self.tokens, "queries": self.queries}
-        leaves = jax.tree_util.tree_leaves_with_path(parts)
-        found = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+        found = {name: np.asarray(leaf) for name, leaf in self._leaves()}
         kinds = {"law of tokens": self.tokens, "law of queries": self.queries}
         found |= {name: np.array(type(law).__name__) for name, law in kinds.items()}
         for name, law in kinds.items():  # whose numbers alone do not say which laws they are of
@@ -177,10 +173,15 @@ class HeadCase(ArrayFile, DataSet):
     @property
     def size(self) -> int:
         """Numbers in the head and the laws."""
+        return sum(np.size(leaf) for _, leaf in self._leaves())
+
+    def _leaves(self) -> list[tuple[str, Any]]:
+        """The arrays of the head and the laws, by where they are."""
         import jax
 
-        leaves = jax.tree.leaves((self.head, self.tokens, self.queries))
-        return sum(np.size(leaf) for leaf in leaves)
+        parts = {"head": self.head, "tokens": self.tokens, "queries": self.queries}
+        leaves = jax.tree_util.tree_leaves_with_path(parts)
+        return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
     @property
     def size_in_words(self) -> str:

@@ -340,7 +340,6 @@ def _specifications(
 def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
     """Writes the descriptions of all arrays, and the values along axes, into an empty folder."""
     import zarr
-    from zarr.codecs import BloscCodec
 
     group = zarr.open_group(folder, mode="a", zarr_format=3)
     for name, (shape, chunks, dtype) in _specifications(layout):
@@ -358,7 +357,11 @@ def _create(folder: Path, layout: Layout, identity: dict[str, Any]) -> None:
             chunk_key_encoding=_KEYS,
             compressors=None
             if measure is None
-            else [BloscCodec(cname="zstd", clevel=5, shuffle="shuffle", typesize=dtype.itemsize)],
+            else [
+                zarr.codecs.BloscCodec(
+                    cname="zstd", clevel=5, shuffle="shuffle", typesize=dtype.itemsize
+                )
+            ],
             attributes=described,
         )
     for name, values in coordinates(layout):
