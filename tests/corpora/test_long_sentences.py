@@ -168,8 +168,8 @@ def test_what_is_written_out_grows_with_the_length_alone(monkeypatch):
         written.append(int(lengths.sum()))
         return whole(first, lengths)
 
-    places = ("structures.occurrences", "optimal_choice", "parts._realizable_part")
-    for module in (*places, "frequent_samples"):
+    places = ("structures.occurrences", "parts", "samples")
+    for module in places:
         monkeypatch.setattr(f"attractor.corpora.{module}.ranges", counted)
     follower = np.random.default_rng(0).permutation(6)
     short = [[token, follower[token]] for token in range(6)]
