@@ -16,7 +16,7 @@ from attractor.support.randomness import seeded
 
 IN_MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 """How something in a module is named: ``module:name``."""
-NEEDS_TORCH = "Install attractor[torch]"
+NEEDS_TORCH = "Run `pip install 'attractor[torch]'`"
 
 
 def load_geometry(spelling: str) -> Geometry:
