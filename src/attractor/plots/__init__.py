@@ -9,7 +9,6 @@ from attractor.plots.design.arguments import with_checked_arguments
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.plots.attention import attention_map as attention_map
     from attractor.plots.bands import band as band
     from attractor.plots.curves import (
         band_curve as band_curve,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     )
     from attractor.plots.figures import (
         attention_figure as attention_figure,
+        attention_map as attention_map,
         direction_figure as direction_figure,
         patches_figure as patches_figure,
         training_figure as training_figure,

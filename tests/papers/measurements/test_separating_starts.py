@@ -1,7 +1,7 @@
 import numpy as np
 
 from attractor.papers import get_claim
-from attractor.papers.measurements.separating_starts import faint_length
+from attractor.papers.measurements.near_misses import faint_length
 from attractor.tokens import Tokens
 
 

@@ -39,7 +39,7 @@ from attractor.papers.measurements.directions import (
     until_converged,
 )
 from attractor.papers.measurements.gradients import descent_directions, loss_gradients
-from attractor.papers.measurements.separating_starts import (
+from attractor.papers.measurements.near_misses import (
     faint_length,
     separates,
     separating_starts,
