@@ -4,7 +4,7 @@ from hypothesis import given, settings, strategies as st
 from margin_examples import random_problem
 
 from attractor.geometry import Frobenius, Lp, Nuclear, get_geometry
-from attractor.margin import MarginProblem, _solve as working_set_module, solve
+from attractor.margin import MarginProblem, solve, working_set as working_set_module
 from attractor.support.errors import InvalidInputError, Status
 
 
