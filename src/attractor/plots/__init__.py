@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         trajectory as trajectory,
     )
     from attractor.plots.rates import rates_figure as rates_figure
-    from attractor.plots.recorded_run import trajectory_figure as trajectory_figure
+    from attractor.plots.several_runs import trajectory_figure as trajectory_figure
     from attractor.plots.solution import (
         singular_values as singular_values,
         solution_figure as solution_figure,

@@ -1,4 +1,4 @@
-"""Panels of several runs: together while they can be told apart, else a row of panels for each."""
+"""Runs side by side: panels that they share or have rows of, and what each recorded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from attractor.plots import curves
 from attractor.plots.design.figure import Figure
 from attractor.plots.design.look import PAGE, SERIES, panels_on_page
 from attractor.plots.design.pairs import shared_legend
@@ -130,3 +131,33 @@ def _say(figure: Figure, words: str, trials: str) -> None:
     """Writes below what lines and bands are, unless there is one trial and no band."""
     shown = trials if trials.startswith("one trial") else words
     figure.supxlabel(shown, fontsize=8, color="#555555")
+
+
+def trajectory_figure(runs: Mapping[str, xr.Dataset]) -> Figure:
+    """Loss, norm and the highest attention weight of a row along the records.
+
+    Up to three runs share the panels; of more, each has a row of its own.
+
+    Args:
+        runs: ``Trajectory.data`` by name of the run, all along the same axis.
+    """
+    trials = trials_in_words([data["status"].size for data in runs.values()])
+    panels = (_loss, curves.norm_growth, _highest_weight)
+    return panels_of_runs(panels, runs, columns=3, height=2.4, trials=trials)
+
+
+def _loss(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    """The loss; attention heads share it, so that in a shared panel it is drawn once."""
+    head = data.attrs.get("attention_head")
+    if head and "slot" in options:
+        axes.plot([], [], label=options["label"], **options["look"])
+        return
+    curves.loss(axes, data, **options)
+    if head is not None:
+        axes.set_ylabel("training loss, of all heads")
+
+
+def _highest_weight(axes: Axes, data: xr.Dataset, **options: Any) -> None:
+    weights = data["attended_probability"].mean(("sequence", "query"))
+    curves.band_curve(axes, weights, **options)
+    axes.set(ylabel="highest attention weight,\nmean over rows", ylim=(-0.03, 1.06))
