@@ -79,16 +79,16 @@ def require_memory_for_list(argument: str, value: Any, *, each: float) -> None:
     """
     try:
         count = math.prod(value.shape) if hasattr(value, "shape") else len(value)
-    except OverflowError:  # a range
-        count = value.stop - value.start
+    except OverflowError:  # a range, whose length no C integer holds
+        count = -((value.start - value.stop) // value.step)
     except TypeError:
         return
-    otherwise = "Not even one would fit"
+    otherwise = "Give less: not even one entry would fit"
     require_memory_for(argument, count, "entries", each=each, otherwise=otherwise)
 
 
 def available_memory() -> float | None:
-    """Bytes that can be had without swapping; None where the system does not say."""
+    """Bytes that can be had; all there are where the system says no more; None if not even that."""
     return min((bytes_ for bytes_ in (_of_system(), _of_container()) if bytes_), default=None)
 
 

@@ -21,7 +21,7 @@ from attractor.training.optimizers import (
     steepest_descent,
     table,
 )
-from attractor.training.optimizers.table import spelling_of
+from attractor.training.optimizers.table import register_optimizer, spelling_of
 
 
 @pytest.mark.parametrize(
@@ -153,3 +153,12 @@ def test_an_optimizer_of_ones_own_is_a_row(monkeypatch):
     ):
         with pytest.raises(InvalidInputError, match=says):
             get_optimizer(f"clipped:{bad}", 0.1)
+
+
+def test_no_name_is_taken_twice():
+    with pytest.raises(
+        InvalidInputError, match="name: 'ngd' is that of normalized gradient descent"
+    ):
+        register_optimizer("another", "ngd")
+    with pytest.raises(InvalidInputError, match="checks: there are no hyperparameters"):
+        register_optimizer("another", depth=int)

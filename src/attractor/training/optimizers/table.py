@@ -98,7 +98,17 @@ def register_optimizer(
             values or follow a schedule, and the function is given one, traced perhaps.
         **checks: Functions of name and value that check further arguments, and return them as the
             function is to be given them.
+
+    Raises:
+        InvalidInputError: If another optimizer has one of the names, or there are checks and no
+            hyperparameters that they stand beside.
     """
+    taken = {one: row.name for row in _TABLE.values() if row.name != name for one in row.names}
+    for one in (name, *short):
+        if one in taken:
+            raise InvalidInputError("name", f"{one!r} is that of {taken[one]}", "Give another one")
+    if checks and not hyperparameters:
+        raise InvalidInputError("checks", "there are no hyperparameters", "Name them")
 
     def register(make: Maker) -> Maker:
         @functools.wraps(make)

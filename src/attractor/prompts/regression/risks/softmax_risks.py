@@ -28,8 +28,11 @@ from attractor.support.errors import InvalidInputError
 from attractor.support.randomness import check_seed
 
 _RAREST = 1e-12
+"""Mass of queries, times the length, that the law of scores leaves out at either end."""
 _ALONG = 1e-12
+"""Distance from a multiple, relative, up to which two heads score along one direction."""
 _SETS = 16
+"""Sobol sequences, scrambled apart, whose spread is the standard error."""
 
 
 class FiniteLengthRisk(NamedTuple):
@@ -47,8 +50,9 @@ class FiniteLengthRisk(NamedTuple):
 class SeveralHeads:
     """Heads with ``c = v = 0`` on prompts of one length, exactly given the query.
 
-    With scores ``a_h = A_h x_q``, the attended means ``m_h`` of inputs and ``F = sum_h b_h S A_h -
-    I``, and averages over prompts in square brackets, the risk of infinite prompts grows by half of
+    With the covariance ``S`` of inputs, scores ``a_h = A_h x_q`` of the query ``x_q``, attention
+    ``p_hl`` of head ``h`` on token ``l``, the attended means ``m_h`` of inputs, ``F = sum_h b_h S
+    A_h - I``, and averages over prompts in square brackets, the risk of infinite prompts grows by half of
 
         sum_hk b_h b_k E[ t [(m_h - S a_h)^T (m_k - S a_k)] + n [sum_l p_hl p_kl] ]
         - 2 t sum_h b_h E[ [sum_l p_hl^2] a_h^T S F x_q ],
