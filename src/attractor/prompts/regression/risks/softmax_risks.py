@@ -52,7 +52,8 @@ class SeveralHeads:
 
     With the covariance ``S`` of inputs, scores ``a_h = A_h x_q`` of the query ``x_q``, attention
     ``p_hl`` of head ``h`` on token ``l``, the attended means ``m_h`` of inputs, ``F = sum_h b_h S
-    A_h - I``, and averages over prompts in square brackets, the risk of infinite prompts grows by half of
+    A_h - I``, and averages over prompts in square brackets, the risk of infinite prompts grows by
+    half of
 
         sum_hk b_h b_k E[ t [(m_h - S a_h)^T (m_k - S a_k)] + n [sum_l p_hl p_kl] ]
         - 2 t sum_h b_h E[ [sum_l p_hl^2] a_h^T S F x_q ],
