@@ -8,8 +8,7 @@ import pytest
 
 import attractor as at
 from attractor.files import ArrayFile, DataSet, FileContents, data_hash, reading, register_file
-from attractor.files.contents import check_known
-from attractor.files.shrinking import Trial
+from attractor.files.contents import Trial, check_known
 from attractor.support.errors import InvalidInputError
 
 

@@ -6,7 +6,7 @@ import pytest
 from attractor import load
 from attractor.corpora import load_corpus
 from attractor.files import load_tokens
-from attractor.files.shrinking import Trial
+from attractor.files.contents import Trial
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.large_prompt.in_context import small
 from attractor.prompts import IN_CONTEXT_LAYOUT, InContextCase, load_head, save_in_context

@@ -1,8 +1,8 @@
 import pytest
 
 from attractor.papers import PAPERS, all_claims, all_figures, get_claim, get_figure
-from attractor.papers.ledger.index import stored_index
-from attractor.papers.ledger.packs import figures_in, make_index
+from attractor.papers.ledger.index import make_index, stored_index
+from attractor.papers.ledger.packs import figures_in
 from attractor.papers.ledger.places import places
 from attractor.support.errors import InvalidInputError
 

@@ -14,9 +14,8 @@ from jaxtyping import Bool, Float
 
 from attractor.attention import ConcaveHead, LinearHead, ReLUHead, get_parameterization
 from attractor.files import data_hash
-from attractor.files.contents import DataSet, FileContents
+from attractor.files.contents import DataSet, FileContents, Trial, drop
 from attractor.files.reading import load_tokens
-from attractor.files.shrinking import Trial, drop
 from attractor.files.token_file import LoadedTokens, weight_of
 from attractor.geometry import Frobenius, Geometry
 from attractor.margin import MarginProblem, Solution, solve

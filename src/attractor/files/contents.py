@@ -1,4 +1,4 @@
-"""Files of one kind: their contents, and the data in them that claims are examined on."""
+"""What a file of data holds: how it is read and written, hashed and made smaller."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import safetensors.numpy
+from jaxtyping import Bool
 
 from attractor.files._data_hash import data_hash
 from attractor.support.checks import check_path
 from attractor.support.containers import StoredArrays, StoredTensors, parse_json
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import existing_file, write_file
-
-if TYPE_CHECKING:
-    from attractor.files.shrinking import Trial
 
 ARRAY_SUFFIXES = (".npz", ".safetensors")
 """The endings of files of arrays."""
@@ -319,3 +318,70 @@ def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[s
         name: np.asarray(array, order="C") for name, array in arrays.items() if name not in listed
     }
     write_file(file, safetensors.numpy.save(numbers, metadata=metadata or None))
+
+
+_Data = TypeVar("_Data", bound=DataSet)
+
+
+@dataclass
+class Trial:
+    """Tries smaller data on which a claim might still fail, as many as are allowed.
+
+    Attributes:
+        still_fails: Whether the claim's assumptions are met on data and its conclusion fails.
+        left: How many may still be tried.
+        details: What was measured on the counterexample besides the number that fails.
+    """
+
+    still_fails: Callable[[Any], bool]
+    left: int
+    details: Mapping[str, Any]
+
+    def fails(self, candidate: DataSet | None, reserve: int = 0) -> bool:
+        """Whether the claim still fails.
+
+        Args:
+            candidate: The data; None never fails.
+            reserve: How many are to be left for later; if no more are, nothing fails.
+        """
+        if candidate is None or self.left <= reserve:
+            return False
+        self.left -= 1
+        try:
+            return self.still_fails(candidate)
+        except InvalidInputError:  # a claim that cannot be measured does not fail
+            return False
+
+    def smaller_of(self, case: _Data, candidate: _Data | None) -> _Data:
+        """The candidate, if it is other data on which the claim still fails; else the case."""
+        if candidate is None or candidate.hash == case.hash or not self.fails(candidate):
+            return case
+        return candidate
+
+
+def drop(
+    kept: Bool[np.ndarray, "*places"],
+    pieces: list[list[tuple[int, ...]]],
+    fails: Callable[[Any], bool],
+) -> Bool[np.ndarray, "*places"]:
+    """Drops every piece that can go, many at a time at first.
+
+    Args:
+        kept: What there is.
+        pieces: Parts to drop one by one, each a list of places.
+        fails: Whether the claim still fails where so much is kept.
+    """
+    size = max(1, len(pieces) // 2)
+    while True:
+        start = 0
+        while start < len(pieces):
+            fewer = kept.copy()
+            for piece in pieces[start : start + size]:
+                fewer[tuple(np.transpose(piece))] = False
+            if fewer.any() and fails(fewer):
+                kept, pieces = fewer, pieces[:start] + pieces[start + size :]
+            else:
+                start += size
+        if size == 1:
+            return kept
+        size //= 2

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 import xarray as xr
@@ -192,6 +192,7 @@ class PaperFigure:
         takes: Kind of the user's data that it can be drawn from, in words; empty where of none.
     """
 
+    listed_as: ClassVar[str] = "figures"
     name: str
     paper: Paper
     statement: str
@@ -204,6 +205,11 @@ class PaperFigure:
     readings: Callable[[xr.Dataset], Sequence[Reading]]
     artifact: str = ""
     takes: str = ""
+
+    @property
+    def declared(self) -> dict[str, PaperFigure]:
+        """Itself by its name, as its module's list has it."""
+        return {self.name: self}
 
     @property
     def bibtex(self) -> str:

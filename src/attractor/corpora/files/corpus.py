@@ -21,11 +21,12 @@ from attractor.files.contents import (
     ArrayFile,
     DataSet,
     Layout,
+    Trial,
     check_known,
+    drop,
     text_list,
 )
 from attractor.files.reading import kinds, of_kind
-from attractor.files.shrinking import Trial, drop
 from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64

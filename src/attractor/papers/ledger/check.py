@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from attractor.files.contents import DataSet
-from attractor.files.shrinking import Trial
+from attractor.files.contents import DataSet, Trial
 from attractor.papers.ledger.claim import Check, Claim, Measurement, Outcome
 from attractor.results import Rows, Summary
 from attractor.support.checks import check_kinds

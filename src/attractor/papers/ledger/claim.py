@@ -8,7 +8,17 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Self, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeVar,
+)
 
 from attractor.files.contents import DataSet
 from attractor.papers.ledger.places import subject
@@ -195,6 +205,7 @@ class Claim(Generic[Data]):
             if one of two neighbors is right as well; or, in words, why none but ``wrong`` is.
     """
 
+    listed_as: ClassVar[str] = "claims"
     name: str
     paper: Paper
     summary: str
@@ -212,6 +223,11 @@ class Claim(Generic[Data]):
     search: Callable[..., Sequence[Data]] | None = None
     holding: Callable[[], Data] | None = None
     exchange: float | str = 0.5
+
+    @property
+    def declared(self) -> dict[str, Claim[Data]]:
+        """Itself by its name, as its module's list has it."""
+        return {self.name: self}
 
     @property
     def quantity(self) -> str:
@@ -302,10 +318,17 @@ class Ledger(Generic[Data]):
         'distance of the number of moved tokens from 0'
     """
 
+    listed_as: ClassVar[str] = "claims"
+
     def __init__(self, paper: Paper, takes: type[Data], prefix: str = "") -> None:
         check_kinds(paper=(paper, Paper), takes=(takes, type), prefix=(prefix, str))
         self.paper, self.takes, self.prefix = paper, takes, prefix or paper.name
         self.claims: dict[str, Claim[Data]] = {}
+
+    @property
+    def declared(self) -> dict[str, Claim[Data]]:
+        """Its claims by name."""
+        return self.claims
 
     def __call__(
         self,

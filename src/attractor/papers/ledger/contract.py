@@ -18,8 +18,8 @@ from attractor.papers.figure import PaperFigure
 from attractor.papers.ledger.check import Finding, check_claim, examine
 from attractor.papers.ledger.claim import Claim, Outcome
 from attractor.papers.ledger.exchange import false_objects
-from attractor.papers.ledger.index import listed, stored_index
-from attractor.papers.ledger.packs import all_claims, get_claim, get_figure, make_index
+from attractor.papers.ledger.index import listed, make_index, stored_index
+from attractor.papers.ledger.packs import all_claims, get_claim, get_figure
 from attractor.papers.ledger.places import places
 from attractor.support.errors import InvalidInputError
 

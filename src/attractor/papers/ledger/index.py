@@ -7,11 +7,20 @@ the module that it lies in, its summary, its paper. A paper without an index is 
 from __future__ import annotations
 
 import json
+import pkgutil
 import warnings
+from collections.abc import Iterator
 from functools import cache
-from typing import Literal, NamedTuple
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
 
-from attractor.papers.ledger.places import folder, imported, is_package, places
+from attractor.papers.ledger.places import (
+    folder,
+    imported,
+    is_package,
+    places,
+    statements,
+)
 from attractor.results.paper import PAPERS, Paper
 from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import AttractorWarning, InvalidInputError
@@ -21,6 +30,7 @@ Kind = Literal["claims", "figures"]
 Contents = dict[Kind, dict[str, "Listed"]]
 """The claims and figures of a paper by name."""
 INDEX = "index.json"
+KINDS: tuple[Kind, ...] = ("claims", "figures")
 
 
 class Listed(NamedTuple):
@@ -102,18 +112,50 @@ def stored_index(place: str) -> Contents | None:
     }
 
 
+def make_index(place: str) -> Contents:
+    """What an index says, made anew by importing all modules of a paper."""
+    entries = [entry for each in statements(place).values() for entry in each]
+    modules = [*_modules(place)]
+    found: Contents = {}
+    for kind in KINDS:
+        every = {
+            name: Listed(module.__name__, one.summary, one.paper.name)
+            for module in reversed(modules)
+            for name, one in declared(module, kind).items()
+        }
+        order = [f"{place}/{name}" for entry in entries for name in entry.get(kind, ())]
+        found[kind] = {name: every[name] for name in dict.fromkeys([*order, *every])
+                       if name in every}  # fmt: skip
+    return found
+
+
 @cache
 def _contents() -> dict[str, Contents]:
     """The claims and figures of all papers that can be read; it is said which cannot."""
     found = {}
     for place in places():
         try:
-            stored = stored_index(place)
-            if stored is None:
-                from attractor.papers.ledger.packs import make_index  # which loads JAX
-
-                stored = make_index(place)
-            found[place] = stored
+            found[place] = stored_index(place) or make_index(place)
         except InvalidInputError as error:
             warnings.warn(str(error), AttractorWarning, stacklevel=3)
+    return found
+
+
+def _modules(place: str) -> Iterator[ModuleType]:
+    """All modules of a paper: the one that it is, or a package and what lies in it."""
+    top = imported(place, places()[place].module)
+    yield top
+    for inner in pkgutil.walk_packages(getattr(top, "__path__", ()), f"{top.__name__}."):
+        yield imported(place, inner.name)
+
+
+def declared(module: ModuleType, kind: Kind) -> dict[str, Any]:
+    """The claims or figures that a module declares, by name.
+
+    They are what has its kind's name as ``listed_as``: claims, ledgers, figures.
+    """
+    found: dict[str, Any] = {}
+    for thing in vars(module).values():
+        if getattr(type(thing), "listed_as", None) == kind:
+            found |= thing.declared
     return found

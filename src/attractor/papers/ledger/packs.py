@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pkgutil
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from attractor.geometry.loading import IN_MODULE, named_in_module
 from attractor.papers.figure import PaperFigure
 from attractor.papers.ledger.claim import Claim, Ledger
-from attractor.papers.ledger.index import INDEX, Contents, Kind, Listed, listed
-from attractor.papers.ledger.places import folder, imported, is_package, places, statements
+from attractor.papers.ledger.index import INDEX, Kind, declared, listed, make_index
+from attractor.papers.ledger.places import folder, imported, is_package
 from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import write_file
-
-_CLASSES: dict[Kind, type[Claim] | type[PaperFigure]] = {"claims": Claim, "figures": PaperFigure}
 
 
 def all_claims(paper: str | None = None) -> dict[str, Claim]:
@@ -91,9 +86,9 @@ def load_claims(spelling: str) -> dict[str, Claim]:
     if isinstance(thing, Claim):
         return {thing.name: thing}
     ledgers = [one for one in vars(sys.modules[own[1]]).values() if isinstance(one, Ledger)]
-    declared = {name: one for ledger in ledgers for name, one in ledger.claims.items()}
+    every = {name: one for ledger in ledgers for name, one in ledger.claims.items()}
     found = thing.claims if isinstance(thing, Ledger) else {
-        name: one for name, one in declared.items() if one.measure is thing
+        name: one for name, one in every.items() if one.measure is thing
     }  # fmt: skip
     if not found:
         raise InvalidInputError(
@@ -135,50 +130,14 @@ def write_index(place: str) -> Path:
     return file
 
 
-def make_index(place: str) -> Contents:
-    """What an index says, made anew by importing all modules of a paper."""
-    entries = [entry for each in statements(place).values() for entry in each]
-    modules = [*_modules(place)]
-    found: Contents = {}
-    for kind in _CLASSES:
-        every = {
-            name: Listed(module.__name__, one.summary, one.paper.name)
-            for module in reversed(modules)
-            for name, one in _declared(module, kind).items()
-        }
-        order = [f"{place}/{name}" for entry in entries for name in entry.get(kind, ())]
-        found[kind] = {name: every[name] for name in dict.fromkeys([*order, *every])
-                       if name in every}  # fmt: skip
-    return found
-
-
 def _found(kind: Kind, name: str) -> Any:
     """The claim or figure of a name."""
     check_kinds(name=(name, str))
     every = listed(kind)
     if name in every:
         module = imported(name.partition("/")[0], every[name].module)
-        return _declared(module, kind)[name]
+        return declared(module, kind)[name]
     alike = [one for one in every if one.rpartition("/")[2] == name.rpartition("/")[2]]
     meant = f"Did you mean {' or '.join(alike)}? " if alike else suggest(name, every)
     remedy = f"{meant}`attractor {kind}` lists them"
     raise InvalidInputError("name", f"there is no {kind[:-1]} {name!r}", remedy)
-
-
-def _modules(place: str) -> Iterator[ModuleType]:
-    """All modules of a paper: the one that it is, or a package and what lies in it."""
-    top = imported(place, places()[place].module)
-    yield top
-    for inner in pkgutil.walk_packages(getattr(top, "__path__", ()), f"{top.__name__}."):
-        yield imported(place, inner.name)
-
-
-def _declared(module: ModuleType, kind: Kind) -> Mapping[str, Any]:
-    """The claims or figures that a module declares, by name."""
-    found: dict[str, Any] = {}
-    for thing in vars(module).values():
-        if isinstance(thing, Ledger):
-            found |= thing.claims if kind == "claims" else {}
-        elif isinstance(thing, _CLASSES[kind]):
-            found[thing.name] = thing
-    return found

@@ -30,7 +30,7 @@ from attractor.support.errors import InvalidInputError
 from attractor.support.precision import as_float64
 
 if TYPE_CHECKING:
-    from attractor.files.shrinking import Trial
+    from attractor.files.contents import Trial
     from attractor.prompts.head import AttentionHead
     from attractor.prompts.measures.contract import Measure
 

@@ -16,7 +16,7 @@ from attractor.support.errors import InvalidInputError
 from attractor.support.precision import LARGEST, as_integers, as_shaped
 
 if TYPE_CHECKING:
-    from attractor.files.shrinking import Trial
+    from attractor.files.contents import Trial
     from attractor.prompts.in_context import InContextTask, Loss, TaskSample
 
 IN_CONTEXT_LAYOUT = {
