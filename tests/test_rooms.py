@@ -1,6 +1,7 @@
 """The plan of the house: which room imports from which, by public names alone."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import attractor
@@ -107,6 +108,24 @@ def test_no_room_imports_a_private_module_or_name_of_another():
         if alias.name.startswith("_") and not alias.name.startswith("__")
     }
     assert wrong == set()
+
+
+def test_no_circle_runs_through_imports_of_modules():
+    """Imports inside functions and for annotations left aside."""
+    module_of = {}
+    for name in FILES:
+        words = ["attractor", *Path(name).with_suffix("").parts]
+        module_of[".".join(words[:-1] if words[-1] == "__init__" else words)] = name
+    needs = {}
+    for name in FILES:
+        needs[name] = set()
+        for node in TREES[name].body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("attractor"):
+                for alias in node.names:
+                    inner = module_of.get(f"{node.module}.{alias.name}")
+                    needs[name].add(inner or module_of[node.module])
+        needs[name].discard(name)
+    TopologicalSorter(needs).prepare()  # raises CycleError
 
 
 def test_folders_stay_small():
