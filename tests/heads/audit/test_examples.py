@@ -2,7 +2,7 @@ import numpy as np
 from made_audit import made_audit
 
 from attractor.heads import Captured
-from attractor.heads.page import attention_examples
+from attractor.heads.audit.examples import attention_examples
 
 DOCUMENT = [4, 4, 2, 7, 9]
 

@@ -61,6 +61,13 @@ def is_folder(model: Any) -> bool:
     return True
 
 
+def _transformers() -> Any:
+    """The library that models are of, an extra; by its own names, which it loads when used."""
+    import transformers
+
+    return transformers
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """No bars and warnings of transformers: what matters about a folder is an error here."""
@@ -87,9 +94,7 @@ def load_model(folder: str | os.PathLike[str]) -> torch.nn.Module:
     Raises:
         InvalidInputError: If it cannot be loaded, or lacks weights.
     """
-    import transformers
-
-    path = os.fspath(folder)
+    transformers, path = _transformers(), os.fspath(folder)
     try:
         configuration = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
         names = getattr(configuration, "architectures", None) or []
@@ -133,9 +138,7 @@ def load_tokenizer(folder: str | os.PathLike[str]) -> Any:
     Raises:
         InvalidInputError: If there is none that can be loaded.
     """
-    import transformers
-
-    path = os.fspath(folder)
+    transformers, path = _transformers(), os.fspath(folder)
     try:
         found = transformers.AutoTokenizer.from_pretrained(path, **_LOCAL)
         words = set(found.get_vocab()) - set(found.all_special_tokens)

@@ -100,6 +100,7 @@ def basins(
 
         from attractor.cli.plans import plan
         from attractor.cli.provenance import report_provenance
+        from attractor.maps.basins.page import basins_summary, write_basins_report
 
         loaded = one_data_set(read_tokens(file, loss, parameterization), file, data_set)
         how = plan(loaded, optimizer=optimizer, lr=lr)
@@ -123,7 +124,7 @@ def basins(
         elif with_map:
             current.say("No map: fewer than two selections were reached, which span no plane.")
             current.suggest(current.again(starts=10 * starts), "for rarer selections")
-        current.result(**maps.basins.page.basins_summary(shares, drawn))
+        current.result(**basins_summary(shares, drawn))
         if out is None:
             current.unwritten()
             return
@@ -135,9 +136,7 @@ def basins(
             settings={"optimizer": how.method.name, "steps": length},
         )
         source = f"{file.name}: {starts:,} random starts, {how.method.name}, {length:,} steps"
-        maps.basins.page.write_basins_report(
-            out, shares, drawn, source=source, provenance=provenance
-        )
+        write_basins_report(out, shares, drawn, source=source, provenance=provenance)
         current.wrote("report", out / REPORT, folder=str(out.absolute()))
 
 
