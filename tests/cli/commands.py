@@ -175,7 +175,7 @@ TABLE = {
     "sweep check": Command(("{store}",), "", {}, ("store",)),
     "sweep draw": Command(
         ("{store}", "--x", "n", "--of", "margin", "--out", "{out}"),
-        "attractor.maps.sweeps.storage.contents.open_sweep",
+        "attractor.maps.sweeps.storage.arrays.open_sweep",
         {"out": REPLACED},
         ("store",),
         "sweep.nc",

@@ -23,8 +23,8 @@ from attractor.geometry import registered_geometries
 from attractor.support.errors import InvalidInputError
 from attractor.support.plugins import load_plugin
 
-HEAVY = ["jax", "equinox", "optax", "diffrax", "scipy", "xarray", "pandas", "h5py", "matplotlib",
-         "sklearn", "torch"]  # fmt: skip
+HEAVY = ["jax", "equinox", "optax", "diffrax", "scipy.optimize", "xarray", "pandas", "h5py",
+         "matplotlib", "sklearn", "torch"]  # fmt: skip
 CALL = """
 import atexit, sys
 from attractor.cli import main

@@ -70,7 +70,8 @@ def run(code, *arguments, cwd=None):
     [("jax", signal.SIGINT), ("jax", signal.SIGTERM), ("attractor.margin", signal.SIGINT)],
 )
 def test_a_signal_while_modules_are_imported(file, module, number):
-    done = run(WHILE_IMPORTING, module, int(number), "solve", file)
+    command = "train" if module == "jax" else "solve"
+    done = run(WHILE_IMPORTING, module, int(number), command, file)
     assert done.returncode == 128 + number
     assert done.stderr == f"error: {interruption.WORDS[number]}\n"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from attractor.files import LoadedTokens
+from attractor import training
 from attractor.support.errors import InvalidInputError
-from attractor.training import Optimizer
-from attractor.training.own.bring_your_own import load_method
-from attractor.training.own.method import Method
+from attractor.training import own
+
+if TYPE_CHECKING:
+    from attractor.files import LoadedTokens
+    from attractor.training import Optimizer
+    from attractor.training.own import Method
 
 OPTIMIZER = "normalized gradient descent"
 STEPS = 5000
@@ -47,12 +50,12 @@ def plan(
     Raises:
         InvalidInputError: If there is no such optimizer, or it is one of PyTorch.
     """
-    method = load_method(
+    method = own.load_method(
         optimizer or loaded.optimizer or OPTIMIZER,
         learning_rate=lr,
         parameterization=loaded.parameterization,
     )
-    if not isinstance(method.optimizer, Optimizer):
+    if not isinstance(method.optimizer, training.Optimizer):
         raise InvalidInputError(
             "optimizer",
             f"{method.name} is a PyTorch optimizer",

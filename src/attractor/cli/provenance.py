@@ -10,15 +10,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attractor import results, training
 from attractor.files import DataSet, LoadedTokens, data_hash
 from attractor.results.paper import MAX_MARGIN, TRANSFORMERS_AS_SVMS
-from attractor.results.provenance import Provenance
-from attractor.results.provenance.fingerprint import digest
-from attractor.training import Trajectory
 from attractor.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from attractor.results.provenance import Provenance
+    from attractor.training import Trajectory
 
 _STATEMENT = "direction of attention under gradient descent"
 
@@ -46,9 +47,9 @@ def report_provenance(
         paper = MAX_MARGIN if "p" in _parameterization(source) else TRANSFORMERS_AS_SVMS
         bibtex = [paper.bibtex(_STATEMENT)]
     data = source.hash if isinstance(source, DataSet) else None
-    if isinstance(source, LoadedTokens | Trajectory):
+    if isinstance(source, LoadedTokens | training.Trajectory):
         data = data_hash(source.tokens, source.head)
-    return Provenance.record(
+    return results.provenance.Provenance.record(
         "report",
         command,
         arguments={**arguments, "data": source is not None},
@@ -70,11 +71,11 @@ def sweep_provenance(
         arguments: What the command was called with, but for files.
     """
     described = {name: str(data.attrs[name]) for name in ("experiment", "settings")}
-    return Provenance.record(
+    return results.provenance.Provenance.record(
         "report",
         "sweep draw",
         arguments={**arguments, "data": True},
-        data=digest(
+        data=results.provenance.fingerprint.digest(
             *(data[name].to_numpy() for name in of),
             *(data[name].to_numpy() for name in data[of[0]].dims),
         ),
@@ -100,6 +101,6 @@ def code_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def _parameterization(source: Any) -> str:
-    if isinstance(source, Trajectory):
+    if isinstance(source, training.Trajectory):
         return str(source.settings["parameterization"])
     return source.parameterization if isinstance(source, LoadedTokens) else ""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attractor import training
 from attractor.cli.session import Session
 from attractor.geometry import Geometry, get_geometry
 from attractor.geometry.loading import spelling_of
 from attractor.report.words import REACHED_RATIO, verdict_sentences
 from attractor.support.errors import InvalidInputError
-from attractor.training.optimizers.table import named_optimizer, spelling_of as spelled_optimizer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -115,11 +115,12 @@ def naming_norms(current: Session, given: str | None) -> Iterator[None]:
 def longer_training(trajectory: Trajectory) -> str:
     """The command that trains as a run was trained, four times as long."""
     settings = trajectory.settings
-    optimizer = spelled_optimizer(trajectory.optimizer_name, settings["optimizer"])
+    table = training.optimizers.table
+    optimizer = table.spelling_of(trajectory.optimizer_name, settings["optimizer"])
     steps = 4 * int(trajectory.steps[-1]) if trajectory.axis == "step" else 20_000
     words = ["attractor", "train", "tokens.npz", "--steps", str(steps)]
     try:
-        named_optimizer(optimizer)
+        table.named_optimizer(optimizer)
         known = trajectory.geometry == "not known" or _is_ours(get_geometry(trajectory.geometry))
     except InvalidInputError:
         known = False

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from attractor.support.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from attractor.files._data_hash import data_hash as data_hash
     from attractor.files.case import Case as Case
     from attractor.files.contents import (
         ArrayFile as ArrayFile,
         DataSet as DataSet,
         FileContents as FileContents,
+        data_hash as data_hash,
     )
     from attractor.files.reading import (
         load as load,

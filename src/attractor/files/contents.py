@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import os
@@ -11,17 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import safetensors.numpy
 from jaxtyping import Bool
 
-from attractor.files._data_hash import data_hash
-from attractor.support.checks import check_path
+from attractor.support.checks import check_kinds, check_path
 from attractor.support.containers import StoredArrays, StoredTensors, parse_json
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import existing_file, write_file
+from attractor.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attractor.attention import Head
 
 ARRAY_SUFFIXES = (".npz", ".safetensors")
 """The endings of files of arrays."""
@@ -385,3 +389,56 @@ def drop(
         if size == 1:
             return kept
         size //= 2
+
+
+_TOKEN_ARRAYS = ("keys", "queries", "values", "labels", "weights", "mask", "instance_numbers")
+_KINDS = "biufcU"  # truth values, integers, floats, complex numbers, text
+
+
+def data_hash(tokens: Tokens | None = None, head: Head | None = None, **arrays: Any) -> str:
+    """SHA-256 over the names, shapes, types and bytes of all arrays, in 64 hexadecimal digits.
+
+    Arrays are taken by name in alphabetical order, in C order and little-endian, so that the hash
+    is the same on every machine. How an array lies in memory and in which order arrays are given
+    do not matter; a 0.0 that becomes -0.0 does.
+
+    Args:
+        tokens: Their keys, queries, values, labels, weights, mask and instance numbers; or None.
+        head: Its name and its arrays; or None.
+        **arrays: Anything else the result depends on.
+
+    Raises:
+        InvalidInputError: If an array holds anything but numbers, truth values or text.
+    """
+    check_kinds(tokens=(tokens, Tokens | None))
+    if head is not None:
+        from attractor.attention import Head
+
+        check_kinds(head=(head, Head))
+    parts: dict[str, Any] = {f"array {name}": array for name, array in arrays.items()}
+    if tokens is not None:
+        parts |= {f"tokens {name}": getattr(tokens, name) for name in _TOKEN_ARRAYS}
+    if head is not None:
+        parts |= {f"head {name}": array for name, array in head.arrays().items()}
+        parts["head"] = np.array(head.name)
+    total = hashlib.sha256()
+    for name in sorted(parts):
+        if parts[name] is None:
+            continue
+        array = _canonical(name, parts[name])
+        # Lengths go first: otherwise two different lists of arrays could give the same bytes.
+        for text in (name, str(array.shape), array.dtype.str):
+            total.update(f"{len(text)} {text}".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def _canonical(name: str, value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind not in _KINDS:
+        raise InvalidInputError(
+            name.removeprefix("array "),
+            f"it holds values of type {array.dtype}, which have no fixed bytes",
+            "Give a rectangular array of numbers",
+        )
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attractor import heads as room
+from attractor import heads as room, results
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, recorded, report_output
 from attractor.cli.session import LONG, session
@@ -22,7 +22,6 @@ from attractor.heads.captured.rows import LEAST_DOCUMENTS
 from attractor.heads.inputs import ModelShape, check_documents, read_documents
 from attractor.heads.statistics.multiple import check_draws, fewest_draws
 from attractor.results.paper import TRANSFORMERS_AS_SVMS
-from attractor.results.provenance import Provenance
 from attractor.support.checks import naming
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, OutputFolder, check_paths, kept_beside
@@ -438,7 +437,7 @@ def _provenance(
     digest = digests[0]
     if len(digests) > 1:
         digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return Provenance.record(
+    return results.provenance.Provenance.record(
         "report",
         "audit",
         arguments={**arguments, "data": True},

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from attractor.analysis import verify
-from attractor.attention.heads.named import is_linear
+from attractor import analysis, attention, training
 from attractor.cli.command import Command
 from attractor.cli.inputs import GIVEN, NAMED, known_beforehand, need_head, read_tokens, select
 from attractor.cli.options import (
@@ -36,7 +35,6 @@ from attractor.support.errors import InvalidInputError
 from attractor.support.loaded import import_meanwhile
 from attractor.support.storage import Input, check_paths, existing_file
 from attractor.support.storage.markers import REPORT
-from attractor.training import train
 
 if TYPE_CHECKING:
     from attractor.geometry import Geometry
@@ -83,7 +81,7 @@ def check(
             current.say(f"{file.name} has no head, so nothing is trained: training needs a loss.")
         else:
             import_meanwhile("matplotlib.backends.backend_svg", "h5netcdf")
-            trajectory = train(
+            trajectory = training.train(
                 loaded.tokens,
                 loaded.head,
                 how.optimizer,
@@ -95,7 +93,8 @@ def check(
                 progress=current.progress,
             )
             given = chosen if about in (NAMED, GIVEN) and not infeasible else None
-            verdict = verify(trajectory, selection="reached at end" if given is None else given)
+            reference = "reached at end" if given is None else given
+            verdict = analysis.verify(trajectory, selection=reference)
             say_verdict(current, verdict)
             if not infeasible and goes_on(verdict):
                 longer = current.again(steps=4 * how.steps)
@@ -107,7 +106,7 @@ def check(
             if kept is not None:
                 why = "for the direction of tokens that training keeps instead"
                 current.suggest(f"attractor solve {shlex.quote(str(file))} --selection {kept}", why)
-            elif loaded.head is not None and is_linear(loaded.head) and len(numbers) == 1:
+            elif _is_linear(loaded) and len(numbers) == 1:
                 page = f"attractor explore {shlex.quote(str(file))} --out explorer.html"
                 current.suggest(page, "a page that shows where attention stays instead")
         elif predicted is None and verdict is not None and not has_direction(verdict):
@@ -150,6 +149,10 @@ def _descended(how: Plan) -> Geometry:
             "Take another one, or `attractor solve --norm` and `attractor train` apart",
         )
     return geometry
+
+
+def _is_linear(loaded: LoadedTokens) -> bool:
+    return loaded.head is not None and attention.heads.named.is_linear(loaded.head)
 
 
 COMMAND = Command(

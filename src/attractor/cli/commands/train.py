@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from attractor import training
 from attractor.cli.command import Command
 from attractor.cli.inputs import need_head, read_tokens
 from attractor.cli.options import (
@@ -28,7 +29,6 @@ from attractor.cli.verdicts import norm_option
 from attractor.files.token_file import LoadedTokens
 from attractor.support.storage import Input, OutputFile, OutputFolder, check_paths, existing_file
 from attractor.support.storage.markers import CHECKPOINT
-from attractor.training import train as train_tokens
 
 
 def train(
@@ -71,7 +71,7 @@ def train(
 
         loaded = read_tokens(file, loss, parameterization)
         how = plan(loaded, optimizer=optimizer, lr=lr, steps=steps, seeds=seeds)
-        trajectory = train_tokens(
+        trajectory = training.train(
             loaded.tokens,
             need_head(loaded, file),
             how.optimizer,

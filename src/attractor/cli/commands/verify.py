@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attractor.analysis import verify as verify_run
+from attractor import analysis, training
 from attractor.cli.command import Command
 from attractor.cli.commands.solve import NORMS
 from attractor.cli.options import Json, Quiet, Report, UnusedSeed, report_output
@@ -25,7 +25,6 @@ from attractor.geometry.loading import load_geometry
 from attractor.support.errors import InvalidInputError
 from attractor.support.storage import Input, check_paths
 from attractor.support.storage.markers import REPORT
-from attractor.training import Trajectory
 
 
 def verify(
@@ -55,9 +54,9 @@ def verify(
         refuse_other_kinds("run", file, RUN)
 
         norm = None if geometry is None else load_geometry(geometry)
-        trajectory = Trajectory.load(file)
+        trajectory = training.Trajectory.load(file)
         with naming_norms(current, geometry):
-            verdict = verify_run(trajectory, geometry=norm)
+            verdict = analysis.verify(trajectory, geometry=norm)
         say_verdict(current, verdict)
         if goes_on(verdict):
             why = f"longer training, with the file that {file.name} was trained on as tokens.npz"

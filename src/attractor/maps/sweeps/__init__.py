@@ -32,12 +32,12 @@ if TYPE_CHECKING:
         example_plan as example_plan,
         load_plan as load_plan,
     )
+    from attractor.maps.sweeps.storage.arrays import open_sweep as open_sweep
     from attractor.maps.sweeps.storage.contents import (
         Failure as Failure,
         SweepCheck as SweepCheck,
         SweepStatus as SweepStatus,
         check_sweep as check_sweep,
-        open_sweep as open_sweep,
         sweep_status as sweep_status,
     )
     from attractor.maps.sweeps.transitions import crossings as crossings, transition as transition

@@ -10,7 +10,6 @@ from attractor.cli.interruption import behind
 from attractor.cli.session import Session
 from attractor.corpora.files.corpus import CorpusCase
 from attractor.files import DataSet, load
-from attractor.files.reading import ANY
 from attractor.papers.files.classifiers import ClassifierCase
 from attractor.papers.hypotheses_table import check_hypotheses
 from attractor.papers.ledger.check import ClaimResult, check_claim
@@ -22,7 +21,6 @@ from attractor.papers.statement import all_statements
 from attractor.results.provenance import Provenance
 from attractor.support.errors import InvalidInputError
 from attractor.support.progress import progress_bar
-from attractor.support.storage import existing_file
 from attractor.support.storage.markers import REPORT
 
 SECONDS, SECONDS_ON_DATA, SECONDS_OF_CLASSIFIERS = 2.0, 0.7, 300
@@ -59,7 +57,6 @@ def check(
         spelled |= dict.fromkeys(loaded, spelling)
     cases = None
     if data is not None:
-        existing_file(data, ANY)
         cases = _read(current, data)
 
     left_out = []

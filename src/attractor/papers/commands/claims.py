@@ -10,10 +10,11 @@ import typer
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, Report, Seed, report_output
 from attractor.cli.session import Session, session
+from attractor.files.reading import ANY
 from attractor.papers.ledger.index import listed
 from attractor.papers.statement import all_statements, by_paper
 from attractor.support.errors import InvalidInputError
-from attractor.support.storage import Input, check_paths
+from attractor.support.storage import Input, check_paths, existing_file
 
 
 def claims(
@@ -70,6 +71,9 @@ def claims(
             current.list_names(lines)
             current.result(claims=lines)
             return
+
+        if data is not None:
+            existing_file(data, ANY)
 
         from attractor.papers.commands.checking import check  # which loads JAX
 

@@ -8,22 +8,24 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import typer
 
+from attractor import results, training
 from attractor.cli.application import load_command
 from attractor.cli.command import Command
 from attractor.cli.options import Json, Quiet, UnusedSeed
 from attractor.cli.session import session
 from attractor.geometry import get_geometry
-from attractor.results.provenance import Provenance, differences, read_provenance
 from attractor.support.checks import shown
 from attractor.support.containers import leaves, read_json, read_netcdf
 from attractor.support.errors import FileFormatError, InvalidInputError
 from attractor.support.storage import existing_file
-from attractor.training.optimizers import named_optimizer
+
+if TYPE_CHECKING:
+    from attractor.results.provenance import Provenance
 
 NUMBERS = {
     **dict.fromkeys(("basins", "check", "corpus", "demo", "in-context", "matrix"), "summary.json"),
@@ -89,7 +91,7 @@ def reproduce(
     with session("reproduce", as_json=as_json, quiet=quiet) as current:
         existing_file(file)
 
-        made = read_provenance(file)
+        made = results.provenance.read_provenance(file)
         current.say(
             f"{file.name}: {made.kind} {made.name}, made by Attractor {made.version} on "
             f"{made.platform}"
@@ -122,7 +124,8 @@ def reproduce(
                     f"{file} cannot be made again: {made.name} refuses what it says it was made "
                     "with, for the reason above."
                 )
-            now, changed = _numbers(again), differences(made, read_provenance(again))
+            remade = results.provenance.read_provenance(again)
+            now, changed = _numbers(again), results.provenance.differences(made, remade)
         names = sorted(before.keys() | now.keys())
         differing = {name: said for name in names if (said := _difference(before, now, name))}
         same = f"{len(differing)} differ" if differing else "all the same"
@@ -257,8 +260,9 @@ def _is_ours(option: str, name: str) -> bool:
     """Whether an optimizer, norm or claim is known by name; no code of others is looked for."""
     if option == "claim":  # what has no colon is looked up among claims that are installed
         return ":" not in name
+    find = training.optimizers.named_optimizer if option == "optimizer" else get_geometry
     with contextlib.suppress(InvalidInputError):
-        return (named_optimizer if option == "optimizer" else get_geometry)(name) is not None
+        return find(name) is not None
     return False
 
 
