@@ -80,7 +80,7 @@ def test_interrupted_in_training(run_json, file, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attractor.cli.commands.check.train", interrupted)
+    monkeypatch.setattr("attractor.training.train", interrupted)
     found, result = run_json("check", file, "--out", tmp_path / "report")
     assert result.exit_code == found["exit_code"] == ExitCode.INTERRUPTED
     assert not (tmp_path / "report").exists()
