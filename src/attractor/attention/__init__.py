@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from attractor.support.first_use import import_on_first_use
+from attractor.support.lazy_names import import_names_on_first_use
 
 if TYPE_CHECKING:
     from attractor.attention.gradients.scaled_gradient import (
@@ -57,4 +57,5 @@ if TYPE_CHECKING:
         softmax_row as softmax_row,
     )
 
-import_on_first_use(__name__)
+# Their methods are traced with programs, and run in the settings of what traces them.
+import_names_on_first_use(__name__)
