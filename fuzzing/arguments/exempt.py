@@ -85,6 +85,7 @@ INSIDE = frozenset(
         "attractor.papers.ledger.Claim.object",
         "attractor.papers.ledger.Measurement.settles",
         "attractor.papers.ledger.write_index",
+        "attractor.papers.ledger.false_objects",
         "attractor.papers.Request.bar",
         "attractor.papers.Request.uses",
         "attractor.papers.Statement.row",

@@ -39,6 +39,5 @@ def calls() -> Iterator[Call]:
     yield Call(papers.assumption, name="met", broken=dict)
     yield Call(papers.draws, count=2, make=dict)
     yield Call(papers.once, compute=dict)
-    yield Call(papers.false_objects, named=1.0, skip={"named": "anything that a statement names"})
     yield Call(papers.questions, paper="max-margin")
     yield Call(papers.get_figure, name=given.FIGURE_NAME)

@@ -72,9 +72,9 @@ def test_a_path_is_where_the_matrix_takes_the_query(paths):
 def test_published_training_differs_in_what_it_says():
     exact, published = descent("KQ"), descent("KQ", as_published=True)
     assert exact["kernel"] == "exact" and published["kernel"] == "plain"
-    assert exact["optimizer"].settings["per_factor"] and exact["optimizer"].weight_decay == 0
-    assert published["optimizer"].weight_decay == pytest.approx(4.44e-16, rel=1e-3)
-    assert descent("W", as_published=True)["optimizer"].weight_decay == 0
+    assert exact["optimizer"].settings["per_factor"] and exact["optimizer"].rule.weight_decay == 0
+    assert published["optimizer"].rule.weight_decay == pytest.approx(4.44e-16, rel=1e-3)
+    assert descent("W", as_published=True)["optimizer"].rule.weight_decay == 0
     assert descent("W", as_published=True)["optimizer"].settings["eps"] > 0
     assert descent("KQ", decay=True)["kernel"] == "exact"
 

@@ -81,7 +81,7 @@ def test_polyak_has_no_learning_rate():
     [
         ("adamant", "none is called 'adamant'.*Did you mean adam.*mirror descent.*md"),
         (3, "none is called"),
-        ("md-1.75", "none is called .md-1.75..*settings follow a colon, as in md:p"),
+        ("md-1.75", "none is called .md-1.75..*settings follow a colon: name:key=value"),
         ("MD", "none is called 'MD'.*Did you mean md"),
         ("sign_descent", "Did you mean sign descent"),
         ("joined muon", "none is called"),

@@ -93,7 +93,8 @@ def test_keys_of_any_size_fail_nowhere_where_the_belief_holds(size):
 
 
 def test_it_says_nothing_of_tokens_that_no_matrix_keeps():
-    case = Case.from_scores([[[0.5, 0], [1, 0], [0, 0]]], [[1.0, 0, 0]], queries=[[1.0, 0]])
+    keys = [[[0.5, 0], [1, 0], [0, 0]]]
+    case = Case.from_scores(keys, [[1.0, 0, 0]], queries=[[1.0, 0]], parameterization="W")
     measured = missing_margin(np.zeros((3, 2, 2)), case, Frobenius())
     assert measured.checked == 0 and "infeasible" in measured.details["margin problem"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import (
@@ -279,11 +278,8 @@ class Claim(Generic[Data]):
         return _called(self.right, seed, case) if callable(self.right) else self.right
 
     def measured(self, case: Data, seed: int = 0) -> Measurement:
-        """The measurement of that object; of none there is nothing to measure."""
-        named = self.object(case, seed)
-        if named is None:
-            return Measurement(math.nan, 0)
-        found = _called(self.measure, seed, case, named)
+        """The measurement of that object."""
+        found = _called(self.measure, seed, case, self.object(case, seed))
         if isinstance(found, tuple):
             return Measurement(float(found[0]), details=found[1])
         return found if isinstance(found, Measurement) else Measurement(float(found))

@@ -21,6 +21,7 @@ from attractor.papers.ledger.exchange import false_objects
 from attractor.papers.ledger.index import listed, make_index, stored_index
 from attractor.papers.ledger.packs import all_claims, get_claim, get_figure
 from attractor.papers.ledger.places import places
+from attractor.support.checks import check_kinds
 from attractor.support.errors import InvalidInputError
 
 _EXAMPLES: dict[Any, DataSet] = {}
@@ -72,6 +73,7 @@ def questions(paper: str | None = None) -> list[Question]:
         >>> [str(one) for one in at.papers.questions("max-margin")][:2]
         ['max-margin-index is new', 'max-margin/matrix-and-prompt-equivalence-says what it is']
     """
+    check_kinds(paper=(paper, str | None))
     found = [
         Question(place, "index is new", index_is_new, str)
         for place, at in places().items()
@@ -127,14 +129,14 @@ def needs_assumption(claim: Claim, folder: Path, *, assumption: str) -> None:
 
 def keeps_its_numbers(claim: Claim, folder: Path) -> None:
     """The same data and seed, made anew, give the same numbers to the bit."""
-    first, again = example_of(claim), claim.example()
+    first, again = claim.example(), claim.example()
     assert first.hash == again.hash, "its data are others each time"
     assert _numbers(examine(claim, first)) == _numbers(examine(claim, again))
 
 
 def survives_files(claim: Claim, folder: Path) -> None:
     """Data that were saved and read give the same outcome and the same numbers."""
-    case = example_of(claim)
+    case = claim.example()
     file = folder / f"data{case.kind.suffix}"
     try:
         case.save(file)

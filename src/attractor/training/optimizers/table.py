@@ -83,6 +83,9 @@ class RegisteredOptimizer(NamedTuple):
         return self.maker(*(DEFAULT_LEARNING_RATE for _ in self.required))
 
 
+SPELLING = "name:key=value,key=value"
+"""How an optimizer is written with settings."""
+
 _TABLE: dict[str, RegisteredOptimizer] = {}
 
 
@@ -224,7 +227,7 @@ def _read(spelling: str) -> tuple[RegisteredOptimizer, dict[str, Any]]:
         raise InvalidInputError(
             "optimizer",
             f"none is called {spelling!r}",
-            f"{near}Known: {known}; settings follow a colon, as in md:p=1.75",
+            f"{near}Known: {known}; settings follow a colon: {SPELLING}",
         )
     settings: dict[str, Any] = {}
     for item in filter(None, written.split(",")):
