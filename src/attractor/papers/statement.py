@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from attractor.papers.ledger.index import check_paper, papers
+from attractor.papers.ledger.index import papers, places_of
 from attractor.papers.ledger.places import places, statements
 from attractor.results.paper import Paper
 from attractor.support.checks import check_kinds
@@ -75,8 +75,7 @@ def all_statements(paper: str | None = None) -> list[Statement]:
     if paper is None:
         return every
     check_kinds(paper=(paper, str))
-    check_paper(paper)
-    within = {place for place, at in places().items() if paper in (place, at.distribution)}
+    within = places_of(paper)
     return [one for one in every if one.paper.name == paper or one.folder in within]
 
 

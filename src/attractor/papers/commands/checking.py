@@ -55,12 +55,9 @@ def check(
         loaded = load_claims(spelling)
         chosen |= loaded
         spelled |= dict.fromkeys(loaded, spelling)
-    cases = None
+    cases, left_out = None, []
     if data is not None:
         cases = _read(current, data)
-
-    left_out = []
-    if data is not None and cases is not None:
         chosen, left_out = _speaking_of(cases[0], chosen, data)
         if left_out:
             count = f"{len(left_out)} claim{'s' if len(left_out) > 1 else ''}"
@@ -128,7 +125,7 @@ def _next(current: Session, results: ClaimResults, cases: Sequence[DataSet] | No
 
 
 def _read(current: Session, data: Path) -> Sequence[DataSet]:
-    """The data of a file; before the papers are loaded, so that a bad one is refused soon."""
+    """The data of a file, with what is to be said of them."""
     loaded = load(data)
     if isinstance(loaded, CorpusCase):
         current.say(*loaded.notices)

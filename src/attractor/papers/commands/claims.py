@@ -64,14 +64,13 @@ def claims(
         if statements:
             _list_statements(current, of)
             return
-        if names or of or everything or data:
-            check_paths([report_output("claims", out)], [Input("data", data)])
         if not (names or of or everything or data):
             lines = {name: one.summary for name, one in listed("claims").items()}
             current.list_names(lines)
             current.result(claims=lines)
             return
 
+        check_paths([report_output("claims", out)], [Input("data", data)])
         if data is not None:
             existing_file(data, ANY)
 

@@ -103,10 +103,10 @@ def reproduce(
                 f"of {', '.join(NUMBERS)} can."
             )
         function = function_of(command)
-        given = {"data": data, "checkpoints": checkpoints, "optimizer": optimizer, "norm": norm}
-        given |= {"claim": claim}
-        paths = {name: [*(value or ())] for name, value in given.items()}
-        arguments = arguments_of(made, function, paths)
+        code = {"optimizer": optimizer, "norm": norm, "claim": claim}
+        given = {"data": data, "checkpoints": checkpoints, **code}
+        named = {option: [*(value or ())] for option, value in given.items()}
+        arguments = arguments_of(made, function, named)
         chosen = [f"{name} {value}" for name, value in arguments.items() if value is not None]
         current.say(f"Runs again: attractor {command} ({', '.join(chosen)})")
         stored = file.with_name(NUMBERS[command]) if NUMBERS[command] else file.with_suffix(".nc")

@@ -18,7 +18,7 @@ from attractor.papers.figure import PaperFigure
 from attractor.papers.ledger.check import Finding, check_claim, examine
 from attractor.papers.ledger.claim import Claim, Outcome
 from attractor.papers.ledger.exchange import false_objects
-from attractor.papers.ledger.index import listed, make_index, stored_index
+from attractor.papers.ledger.index import listed, make_index, places_of, stored_index
 from attractor.papers.ledger.packs import all_claims, get_claim, get_figure
 from attractor.papers.ledger.places import places
 from attractor.support.checks import check_kinds
@@ -76,8 +76,7 @@ def questions(paper: str | None = None) -> list[Question]:
     check_kinds(paper=(paper, str | None))
     found = [
         Question(place, "index is new", index_is_new, str)
-        for place, at in places().items()
-        if paper is None or paper in (place, at.distribution)
+        for place in (places() if paper is None else places_of(paper))
     ]
     for name, claim in all_claims(paper).items():
         asked = {one.__name__.replace("_", " "): one for one in OF_CLAIMS}

@@ -1,6 +1,6 @@
 """Lists of claims and figures, from the index of each paper: nothing is imported for them.
 
-The index (``index.json``, which ``packs.write_index`` makes) has a line for each claim and figure:
+The index (``index.json``, which ``packs.write_index`` writes) has a line for each claim and figure:
 the module that it lies in, its summary, its paper. A paper without an index is imported whole.
 """
 
@@ -14,13 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-from attractor.papers.ledger.places import (
-    folder,
-    imported,
-    is_package,
-    places,
-    statements,
-)
+from attractor.papers.ledger.places import folder, imported, is_package, places, statements
 from attractor.results.paper import PAPERS, Paper
 from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import AttractorWarning, InvalidInputError
@@ -64,8 +58,7 @@ def listed(kind: Kind, paper: str | None = None) -> dict[str, Listed]:
     every = {name: one for place in contents for name, one in contents[place][kind].items()}
     if paper is None:
         return every
-    check_paper(paper)
-    within = {place for place in contents if paper in (place, places()[place].distribution)}
+    within = places_of(paper)
     return {
         name: one
         for name, one in every.items()
@@ -73,19 +66,20 @@ def listed(kind: Kind, paper: str | None = None) -> dict[str, Listed]:
     }
 
 
-def check_paper(name: str) -> None:
-    """Refuses what names no paper and no distribution that brings some.
+def places_of(paper: str) -> list[str]:
+    """The places that are named like a paper, or that a distribution brings; none of one beside.
 
     Raises:
-        InvalidInputError: If there is none of that name.
+        InvalidInputError: If there is no paper or distribution of that name.
     """
     known = dict.fromkeys([*papers(), *(place.distribution for place in places().values())])
-    if name not in known:
+    if paper not in known:
         raise InvalidInputError(
             "paper",
-            f"there is no paper {name!r}",
-            f"{suggest(name, known)}Give one of {', '.join(known)}",
+            f"there is no paper {paper!r}",
+            f"{suggest(paper, known)}Give one of {', '.join(known)}",
         )
+    return [name for name, place in places().items() if paper in (name, place.distribution)]
 
 
 @cache
@@ -124,8 +118,8 @@ def make_index(place: str) -> Contents:
             for name, one in declared(module, kind).items()
         }
         order = [f"{place}/{name}" for entry in entries for name in entry.get(kind, ())]
-        found[kind] = {name: every[name] for name in dict.fromkeys([*order, *every])
-                       if name in every}  # fmt: skip
+        order = [name for name in order if name in every]
+        found[kind] = {name: every[name] for name in dict.fromkeys([*order, *every])}
     return found
 
 

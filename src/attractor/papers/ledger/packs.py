@@ -1,17 +1,18 @@
-"""Claims and figures by name, each imported alone, and the index of a paper made anew."""
+"""Claims and figures by name, each imported alone; the file of a paper's index."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attractor.geometry.loading import IN_MODULE, named_in_module
 from attractor.papers.figure import PaperFigure
 from attractor.papers.ledger.claim import Claim, Ledger
-from attractor.papers.ledger.index import INDEX, Kind, declared, listed, make_index
+from attractor.papers.ledger.index import INDEX, Kind, Listed, declared, listed, make_index
 from attractor.papers.ledger.places import folder, imported, is_package
 from attractor.support.checks import check_kinds, suggest
 from attractor.support.errors import InvalidInputError
@@ -27,7 +28,7 @@ def all_claims(paper: str | None = None) -> dict[str, Claim]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return {name: get_claim(name) for name in listed("claims", paper)}
+    return _loaded("claims", listed("claims", paper))
 
 
 def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
@@ -39,7 +40,7 @@ def all_figures(paper: str | None = None) -> dict[str, PaperFigure]:
     Raises:
         InvalidInputError: If there is no such paper.
     """
-    return {name: get_figure(name) for name in listed("figures", paper)}
+    return _loaded("figures", listed("figures", paper))
 
 
 def get_claim(name: str) -> Claim:
@@ -101,11 +102,12 @@ def load_claims(spelling: str) -> dict[str, Claim]:
 
 def figures_in(out: str | os.PathLike[str]) -> dict[str, PaperFigure]:
     """The figures of the papers that have a subfolder in a folder; no others are loaded."""
-    return {
-        name: get_figure(name)
-        for name in listed("figures")
+    drawn = {
+        name: one
+        for name, one in listed("figures").items()
         if Path(out, name.partition("/")[0]).is_dir()
     }
+    return _loaded("figures", drawn)
 
 
 def write_index(place: str) -> Path:
@@ -135,9 +137,16 @@ def _found(kind: Kind, name: str) -> Any:
     check_kinds(name=(name, str))
     every = listed(kind)
     if name in every:
-        module = imported(name.partition("/")[0], every[name].module)
-        return declared(module, kind)[name]
+        return _loaded(kind, {name: every[name]})[name]
     alike = [one for one in every if one.rpartition("/")[2] == name.rpartition("/")[2]]
     meant = f"Did you mean {' or '.join(alike)}? " if alike else suggest(name, every)
     remedy = f"{meant}`attractor {kind}` lists them"
     raise InvalidInputError("name", f"there is no {kind[:-1]} {name!r}", remedy)
+
+
+def _loaded(kind: Kind, entries: Mapping[str, Listed]) -> dict[str, Any]:
+    """Claims or figures, by importing the modules that an index says they lie in."""
+    return {
+        name: declared(imported(name.partition("/")[0], one.module), kind)[name]
+        for name, one in entries.items()
+    }
